@@ -14,7 +14,7 @@ from bandanna._core.types import InputError
 from bandanna.environments import Bernoulli, Segments
 from bandanna.learners import DpKlucb, KlUcb, Thompson
 from bandanna.learners.kl_ucb import kl_upper, private_upper
-from bandanna.learners.stationarity import ALARM, largest_difference
+from bandanna.learners.stationarity import largest_difference
 from bandanna.learners.steps import CHOSEN, length
 from bandanna.theory.stationary import loss_divergence, stationary_lower_bound
 from tests.learners import index_reference as reference
@@ -133,7 +133,7 @@ def change(learner: DpKlucb, rounds: int) -> tuple[Any, list[tuple[int, float, i
     t = 0
     while t < rounds:
         arm, importance = player.draw()
-        if player.state_dict()["guard"][ALARM]:
+        if player._state.guard[0].alarm:
             break
         size = rounds_of(learner, player, arm)
         t += size

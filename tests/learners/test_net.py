@@ -17,7 +17,6 @@ from bandanna._core.types import InputError
 from bandanna.environments import Bernoulli, LossTable
 from bandanna.learners import Adaptive
 from bandanna.learners.adaptive import (
-    RATE,
     AdaptiveState,
     _most_in_a_step,
     regret_so_far_once,
@@ -130,7 +129,7 @@ def test_it_does_not_switch_in_ordinary_worlds(kind: str) -> None:
         means[losses // 2 :] = [0.8, 0.6, 0.1, 0.6]
     learner = net_for(arms, losses, 0.14)
     states = [played(learner, means, seed)[1] for seed in range(20)]
-    assert not any(state.totals[RATE] for state in states)
+    assert not any(state.totals[0].rate for state in states)
 
 
 def test_after_the_switch_it_learns_from_zero_as_centred_exp3() -> None:

@@ -16,9 +16,7 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.environments import Bernoulli
 from bandanna.learners import Phased
-from bandanna.learners.adaptive import RATE
 from bandanna.learners.phase_net import add_regrets, noise_of
-from bandanna.learners.phased_state import HANDED, SAFE
 from bandanna.learners.steps import learn_phase_once, open_phase_once
 from bandanna.spec import Problem
 from bandanna.theory.adaptive import released_noise
@@ -69,7 +67,7 @@ def test_estimated_regret_has_no_bias() -> None:
             found = state.regrets - before - (state.planned @ now - size * now)
             assert np.all(found[~probed] > -20.0 * math.sqrt(arms) / epsilon)
             error += np.where(probed, found, 0.0)
-            if state.phase[SAFE] or state.totals[RATE]:
+            if state.phase[0].safe or state.totals[0].rate:
                 break
         errors.append(error)
     all_errors = np.array(errors)
@@ -133,7 +131,7 @@ def test_a_hostile_world_makes_it_switch_and_the_promise_is_kept(guard: bool) ->
     switched, regrets = [], []
     for seed in range(10):
         state, plans = run(learner, means, seed, rounds)
-        switched.append(bool(state.totals[RATE]))
+        switched.append(bool(state.totals[0].rate))
         regrets.append(regret_of(plans, means, rounds))
     assert np.mean(regrets) < learner.budget
     if not guard:
@@ -150,8 +148,8 @@ def test_it_does_not_switch_in_ordinary_worlds(kind: str) -> None:
         means = [mean + 0.04 * k for k, mean in enumerate(means)]
     learner = with_net(arms, epsilon, rounds)
     states = [run(learner, means, seed, rounds)[0] for seed in range(20)]
-    assert sum(bool(state.totals[RATE]) for state in states) <= 2
-    assert all(state.phase[SAFE] for state in states if not state.phase[HANDED])
+    assert sum(bool(state.totals[0].rate) for state in states) <= 2
+    assert all(state.phase[0].safe for state in states if not state.phase[0].handed)
 
 
 # --- the policy -----------------------------------------------------------------------------

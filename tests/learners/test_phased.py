@@ -13,10 +13,9 @@ from bandanna._core.compiled import kernel
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import InputError
 from bandanna.learners import AbTest, Phased
-from bandanna.learners.adaptive import RATE
 from bandanna.learners.base import dump_arrays, load_arrays
 from bandanna.learners.phase_model import Model, log_chance
-from bandanna.learners.phased_state import ADAPTIVE, ALARMS, RECORDS, PhasedState
+from bandanna.learners.phased_state import PhasedState
 from bandanna.learners.steps import (
     draw_round,
     draw_round_among,
@@ -98,8 +97,8 @@ def test_plans_are_those_of_the_textbook(
                 textbook.learn(state.planned, values)
             except AlarmError:
                 break
-            assert state.phase[ALARMS] == 0
-            if state.totals[RATE] or phases == 60:  # the net plays; or records are merged
+            assert state.phase[0].alarms == 0
+            if state.totals[0].rate or phases == 60:  # the net plays; or records are merged
                 break
         assert phases > 3
 
@@ -174,7 +173,7 @@ def test_an_arm_that_wakes_is_found_and_common_moves_are_no_alarm() -> None:
     alarms = 0
     for seed in range(30):
         state, _ = run(Phased(10, 0.1, rounds=200_000), moves, seed, 200_000)
-        alarms += state.phase[ALARMS] > 0
+        alarms += state.phase[0].alarms > 0
     assert alarms <= 5  # below 1 in 100 runs: 6 or more of 30 by chance below 1e-6
 
 
@@ -183,7 +182,7 @@ def test_losses_that_keep_changing_are_left_to_the_adaptive_learner() -> None:
     rng = np.random.default_rng(5)
     pieces = list(rng.random((50, 10)))
     handed = [
-        run(Phased(10, 0.1, rounds=200_000), pieces, seed, 200_000)[0].phase[ADAPTIVE]
+        run(Phased(10, 0.1, rounds=200_000), pieces, seed, 200_000)[0].phase[0].adaptive
         for seed in range(12)
     ]
     assert sum(handed) >= 5  # measured 0.95; fewer by chance: below 1e-6
@@ -230,7 +229,7 @@ def test_arms_come_and_go() -> None:
         assert 0 <= draw_round_once(params, kept, stream)[0] < 4
     open_phase_once(params, kept, stream)
     assert kept.planned[3] > 0
-    assert kept.phase[RECORDS] == state.phase[RECORDS]
+    assert kept.phase[0].records == state.phase[0].records
 
 
 def test_the_ab_test_explores_evenly_and_commits() -> None:

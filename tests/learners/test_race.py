@@ -38,7 +38,7 @@ def test_the_best_arm_is_found_in_time(means: list[float], runs: int, most: floa
     learner = Race(len(means), 0.5)
     found = [raced(learner, means, run) for run in range(runs)]
     assert np.mean([rounds for rounds, _ in found]) < most
-    wrong = sum(state.answer[0] != 1.0 for _, state in found)
+    wrong = sum(state.answer[0].winner != 1.0 for _, state in found)
     assert wrong <= 0.05 * runs
 
 
@@ -48,7 +48,7 @@ def test_arms_that_do_not_differ_are_hardly_ever_told_apart() -> None:
     for run in range(200):
         state = learner.start()
         run_race(learner.params(), state, np.array([0.4, 0.4]), 0.0, 2.0, 2e4, new_stream(run))
-        named += state.answer[0] > 0.0
+        named += state.answer[0].winner > 0.0
     assert named <= 10
 
 
@@ -144,7 +144,7 @@ def test_a_race_without_its_best_arm_is_over_and_wrong() -> None:
     means = np.array([0.3, 0.4, 0.4])
     rounds = run_race(learner.params(), state, means, 0.0, 2.0, 1e10, new_stream(1))
     assert 0.0 < rounds < 100.0
-    assert state.answer[0] == 0.0
+    assert state.answer[0].winner == 0.0
     assert race_for(means, 0.5, how=UNIFORM, runs=200).mean < 20_000.0
 
 

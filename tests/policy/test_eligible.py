@@ -133,7 +133,7 @@ def test_the_steady_algorithm_takes_eligible_arms_before_and_after_an_alarm() ->
         assert decision.chance is None
         policy.observe(decision, loss=0.1 * decision.index)
     assert policy.released > 3
-    policy._parts.runner._play.state.guard[1] = 1.0  # type: ignore[union-attr]
+    policy._parts.runner._play.state.guard[0].alarm = 1.0  # type: ignore[union-attr]
     policy.state.filling.clear()
     chances = policy.chances
     decision = policy.decide(eligible=[2, 5])

@@ -14,9 +14,10 @@ from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
 from bandanna.learners.base import PhaseLearner, aligned_zeros
-from bandanna.learners.phased_state import LEAD, LEFT, PHASE, SIZE
+from bandanna.learners.phased_state import PHASE, PhaseNumbers
 from bandanna.learners.phased_steps import draw_among, draw_from
 from bandanna.learners.prior import Prior, check_prior
+from bandanna.learners.records import Record
 from bandanna.learners.steps import register_phases
 
 Floats = NDArray[np.float64]
@@ -38,7 +39,7 @@ class AbTestState(NamedTuple):
     rounds: Floats
     planned: Floats
     left: Floats
-    phase: Floats
+    phase: Record[PhaseNumbers]
 
 
 @dataclass(frozen=True)
@@ -96,18 +97,18 @@ class AbTest(PhaseLearner):
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Leave new arms out of what is known: they are tried in the exploration only."""
         assert isinstance(state, AbTestState)
-        state.phase[LEFT] = state.left.sum()
-        state.phase[LEAD] = state.left.argmax()
+        state.phase[0].left = state.left.sum()
+        state.phase[0].lead = float(state.left.argmax())
 
     def chances(self, state: NamedTuple) -> Floats | None:
         """Return the shares of the open phase; None before the first."""
         assert isinstance(state, AbTestState)
-        return state.planned / state.phase[SIZE] if state.phase[SIZE] > 0.0 else None
+        return state.planned / state.phase[0].length if state.phase[0].length > 0.0 else None
 
 
 @step
 def _open(params: AbTestParams, state: AbTestState, stream: Stream) -> tuple[int, float]:
-    planned, phase, arms = state.planned, state.phase, state.planned.size
+    planned, phase, arms = state.planned, state.phase[0], state.planned.size
     best = -1
     for i in range(arms):
         planned[i] = 0.0
@@ -128,23 +129,23 @@ def _open(params: AbTestParams, state: AbTestState, stream: Stream) -> tuple[int
                 more -= 1.0
     for i in range(arms):
         state.left[i] = planned[i]
-        if planned[i] > planned[int(phase[LEAD])]:
-            phase[LEAD] = i
-    phase[SIZE] = params.explore
-    phase[LEFT] = params.explore
+        if planned[i] > planned[int(phase.lead)]:
+            phase.lead = i
+    phase.length = params.explore
+    phase.left = params.explore
     return params.explore, COMMITTED if best >= 0 else EXPLORING
 
 
 @step
 def _draw(params: AbTestParams, state: AbTestState, stream: Stream) -> tuple[int, float]:
-    return draw_from(state.planned, state.left, state.phase, stream)
+    return draw_from(state.planned, state.left, state.phase[0], stream)
 
 
 @step
 def _draw_among(
     params: AbTestParams, state: AbTestState, allowed: NDArray[np.bool_], stream: Stream
 ) -> tuple[int, float]:
-    return draw_among(state.planned, state.left, state.phase, allowed, stream)
+    return draw_among(state.planned, state.left, state.phase[0], allowed, stream)
 
 
 @step

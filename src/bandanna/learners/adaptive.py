@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from bandanna.learners.exp3 import (
 )
 from bandanna.learners.log_barrier import BEARABLE, higher_orders, solve_log_barrier, step_cost
 from bandanna.learners.net import NetReport, rate_for, rest_paid, rest_regret, within_unit
+from bandanna.learners.records import Record, record_of
 from bandanna.learners.sampling import capped_inverse, pick
 from bandanna.learners.steps import Lesson, register
 from bandanna.learners.worse import FIRST_VARIANCE, fade_on_evidence, most_faded
@@ -38,9 +39,38 @@ from bandanna.learners.worse import FIRST_VARIANCE, fade_on_evidence, most_faded
 Floats = NDArray[np.float64]
 
 LEAST_EXPOSED = 1e-12
-ROOT, SLOPE = 0, 1
-UPDATES, COST, RATES, VARIANCE, DOUBTED, BOUND, SWITCHED, RATE = range(8)
-TOTALS = 8
+
+
+class Solution(Protocol):
+    """How the last distribution was found."""
+
+    root: float
+    """Its normaliser."""
+    slope: float
+    """The derivative of its sum."""
+
+
+class AdaptiveTotals(Protocol):
+    """What is summed over all arms, and what the net does."""
+
+    updates: float
+    cost: float
+    """That of all updates."""
+    rates: float
+    """Rates, summed as the bound needs."""
+    variance: float
+    """That of losses."""
+    doubted: float
+    """What was forgotten because an arm became worse."""
+    bound: float
+    """On the regret when the net looked last."""
+    switched: float
+    """After how many updates centred EXP3 took over; 0 before."""
+    rate: float
+    """Its learning rate; 0 before."""
+
+
+SOLUTION, TOTALS = record_of(Solution), record_of(AdaptiveTotals)
 
 
 class AdaptiveParams(NamedTuple):
@@ -77,15 +107,11 @@ class AdaptiveState(NamedTuple):
     """The distribution last drawn from."""
     below: Floats
     """For each arm, a bound on what was cut from its losses below, in expectation."""
-    solution: Floats
-    """The normaliser of the last distribution, and the derivative of its sum."""
+    solution: Record[Solution]
     recent: Floats
     """For each arm, the mean of its last losses; ``usual`` goes back further."""
     usual: Floats
-    totals: Floats
-    """Updates; their cost; rates, summed as the bound needs; their variance; what was forgotten
-    because an arm became worse. Of the net: the bound on the regret when it looked last; after
-    how many updates centred EXP3 took over, 0 before that; and its learning rate."""
+    totals: Record[AdaptiveTotals]
     rest: Floats
     """What centred EXP3 keeps: its updates and their cost."""
 
@@ -204,18 +230,19 @@ class Adaptive(CompiledLearner):
 
     def start(self) -> AdaptiveState:
         """Return the state before the first round: the uniform distribution."""
-        state = AdaptiveState(*aligned_zeros(*[self.arms] * 6, 2, *[self.arms] * 2, TOTALS, 2))
+        arms = self.arms
+        state = AdaptiveState(*aligned_zeros(*[arms] * 6, SOLUTION, arms, arms, TOTALS, 2))
         highest = python_source(highest_prediction)(self.first_rate, self.margin())
         state.predictions[:] = min(0.5, highest)
         state.rates[:] = self.first_rate
         state.chances[:] = 1.0 / self.arms
-        state.totals[VARIANCE] = FIRST_VARIANCE
-        state.solution[SLOPE] = 1.0 / (self.arms * self.first_rate)
-        state.solution[ROOT] = self.arms * self.first_rate
+        state.totals[0].variance = FIRST_VARIANCE
+        state.solution[0].slope = 1.0 / (self.arms * self.first_rate)
+        state.solution[0].root = self.arms * self.first_rate
         if self.budget is not None:
             watch_once(self.params(), state)
-            if state.totals[RATE]:  # the budget is too small for anything else
-                state.totals[BOUND] = 0.0
+            if state.totals[0].rate:  # the budget is too small for anything else
+                state.totals[0].bound = 0.0
         return state
 
     def report(self, state: NamedTuple) -> Report:
@@ -225,21 +252,21 @@ class Adaptive(CompiledLearner):
         losses came back in order and ``noise`` is theirs.
         """
         assert isinstance(state, AdaptiveState)
-        met = regret_so_far_once(self.params(), state) if state.totals[UPDATES] else 0.0
+        met = regret_so_far_once(self.params(), state) if state.totals[0].updates else 0.0
         if self.budget is None:
             return Report(regret=met)
-        net = NetReport(budget=self.budget, switched=bool(state.totals[RATE]))
+        net = NetReport(budget=self.budget, switched=bool(state.totals[0].rate))
         if net["switched"]:
-            net["after"] = int(state.totals[SWITCHED])
+            net["after"] = int(state.totals[0].switched)
         return Report(regret=met, net=net)
 
     def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
         """Forget a draw whose batch taught nothing: with late feedback, nearly."""
         assert isinstance(state, AdaptiveState)
-        if not state.totals[RATE]:
+        if not state.totals[0].rate:
             state.losses[:] -= state.predictions
             return
-        exp3 = CentredExp3Params(float(state.totals[RATE]), 0.0)
+        exp3 = CentredExp3Params(float(state.totals[0].rate), 0.0)
         take_back_once(exp3, CentredExp3State(state.losses, state.chances, state.rest))
 
     def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
@@ -250,9 +277,9 @@ class Adaptive(CompiledLearner):
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Let new arms start level with the best, by losses and predictions together."""
         assert isinstance(state, AdaptiveState)
-        if state.totals[RATE]:  # centred EXP3 plays
+        if state.totals[0].rate:  # centred EXP3 plays
             state.losses[first:] = state.losses[:first].min()
-            weights = np.exp(state.totals[RATE] * (state.losses.min() - state.losses))
+            weights = np.exp(state.totals[0].rate * (state.losses.min() - state.losses))
             state.chances[:] = weights / weights.sum()
             return
         best = (state.losses + state.predictions)[:first].min()
@@ -271,14 +298,14 @@ def adaptive_draw(
     That part of the estimate does not depend on the loss. Added here it has the predictions of the
     draw, however late the loss comes; the importance carries the one of the arm drawn.
     """
-    if state.totals[RATE] > 0.0:
-        exp3 = CentredExp3Params(state.totals[RATE], 0.0)
+    if state.totals[0].rate > 0.0:
+        exp3 = CentredExp3Params(state.totals[0].rate, 0.0)
         return centred_draw(exp3, CentredExp3State(state.losses, state.chances, state.rest), stream)
     root, slope = solve_log_barrier(
-        state.losses, state.predictions, state.rates, state.chances, state.solution[ROOT]
+        state.losses, state.predictions, state.rates, state.chances, state.solution[0].root
     )
-    state.solution[ROOT] = root
-    state.solution[SLOPE] = slope
+    state.solution[0].root = root
+    state.solution[0].slope = slope
     arm = pick(state.chances, 0, state.chances.size, uniform(stream))
     for i in range(state.losses.size):
         state.losses[i] += state.predictions[i]
@@ -291,9 +318,9 @@ def adaptive_draw(
 @step
 def adaptive_update(params: AdaptiveParams, state: AdaptiveState, lesson: Lesson) -> None:
     """Learn from a loss, and see whether the net is needed."""
-    if state.totals[RATE] > 0.0:
-        state.totals[UPDATES] += 1.0
-        exp3 = CentredExp3Params(state.totals[RATE], 0.0)
+    if state.totals[0].rate > 0.0:
+        state.totals[0].updates += 1.0
+        exp3 = CentredExp3Params(state.totals[0].rate, 0.0)
         rest = CentredExp3State(state.losses, state.chances, state.rest)
         loss = within_unit(lesson.loss, params.noise)
         told = Lesson(lesson.arm, lesson.importance, loss, lesson.rounds)
@@ -313,19 +340,19 @@ def _learn(params: AdaptiveParams, state: AdaptiveState, lesson: Lesson) -> None
     """
     arm, importance, loss, _ = lesson
     chance, rate = state.chances[arm], state.rates[arm]
-    exposed = max(1.0 - chance * chance / (rate * state.solution[SLOPE]), LEAST_EXPOSED)
+    exposed = max(1.0 - chance * chance / (rate * state.solution[0].slope), LEAST_EXPOSED)
     heard = min(max(loss, -params.clamp), 1.0 + params.clamp)
     surprise = heard - state.predictions[arm]
     bearable = heard - baseline_of(importance, state.predictions[arm])
     if bearable * exposed < -BEARABLE * rate:
         bearable = -BEARABLE * rate / exposed
-    yielding = state.solution[SLOPE] * state.solution[ROOT]
+    yielding = state.solution[0].slope * state.solution[0].root
     cost = step_cost(bearable, rate, exposed, chance, yielding)
-    state.totals[COST] += cost
+    state.totals[0].cost += cost
     if params.noise > 0.0:
         _sum_cuts(params, state)
     forget = _to_forget(params, state, arm, heard)
-    growth = cost / (params.logarithm or max(math.log(state.totals[UPDATES]), 1.0))
+    growth = cost / (params.logarithm or max(math.log(state.totals[0].updates), 1.0))
     _forget(params, state, forget, growth)
     state.losses[arm] += (1.0 - forget) * bearable * importance
     state.rates[arm] += growth
@@ -339,7 +366,7 @@ def _sum_cuts(params: AdaptiveParams, state: AdaptiveState) -> None:
     A loss is at least 0, so that only noise reaches the cut at ``-least``: by at most
     ``noise / 2 exp(-least / noise)``.
     """
-    half, slope = 0.5 * params.noise, state.solution[SLOPE]
+    half, slope = 0.5 * params.noise, state.solution[0].slope
     at_clamp = half * math.exp(-params.clamp / params.noise)
     for i in range(state.rates.size):
         chance, rate, least = state.chances[i], state.rates[i], BEARABLE * state.rates[i]
@@ -355,19 +382,19 @@ def _sum_cuts(params: AdaptiveParams, state: AdaptiveState) -> None:
 @step
 def _to_forget(params: AdaptiveParams, state: AdaptiveState, arm: int, heard: float) -> float:
     """Return how much of what was learned fades in this step."""
-    updates = state.totals[UPDATES] + 1.0
-    state.totals[UPDATES] = updates
+    updates = state.totals[0].updates + 1.0
+    state.totals[0].updates = updates
     state.seen[arm] += 1.0
     if params.doubts == 0.0:
         return params.forget
     count = min(updates, 1.0 / params.forget) if params.forget > 0.0 else updates
     more, variance = fade_on_evidence(
-        state.recent, state.usual, state.totals[VARIANCE], arm, heard, state.seen[arm], count
+        state.recent, state.usual, state.totals[0].variance, arm, heard, state.seen[arm], count
     )
-    state.totals[VARIANCE] = variance
+    state.totals[0].variance = variance
     if more > 0.0:
-        more = max(min(more, params.doubts * math.log(updates) - state.totals[DOUBTED]), 0.0)
-        state.totals[DOUBTED] += more
+        more = max(min(more, params.doubts * math.log(updates) - state.totals[0].doubted), 0.0)
+        state.totals[0].doubted += more
     return min(params.forget + more, 1.0)
 
 
@@ -386,7 +413,7 @@ def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float, growth:
         smallest = min(smallest, rate)
         state.losses[i] *= keep
         state.rates[i] = first + (rate - first) * fade
-    state.totals[RATES] += forget * (total - smallest + growth)
+    state.totals[0].rates += forget * (total - smallest + growth)
 
 
 @step
@@ -418,13 +445,13 @@ def highest_prediction(rate: float, margin: float) -> float:
 @step
 def watch_net(params: AdaptiveParams, state: AdaptiveState) -> None:
     """Let centred EXP3 play the rest if one more step might take the bound past the budget."""
-    arms, totals = state.rates.size, state.totals
-    totals[BOUND] = regret_so_far(params, state)
-    rate = rate_for(max(params.losses - totals[UPDATES], 1.0), arms)
+    arms, totals = state.rates.size, state.totals[0]
+    totals.bound = regret_so_far(params, state)
+    rate = rate_for(max(params.losses - totals.updates, 1.0), arms)
     rest = rest_regret(rate, arms, params.noise) + 1.0  # and the last batch, if it is cut short
-    if totals[BOUND] + _most_in_a_step(params, state) + rest > params.budget:
-        totals[SWITCHED] = totals[UPDATES]
-        totals[RATE] = rate
+    if totals.bound + _most_in_a_step(params, state) + rest > params.budget:
+        totals.switched = totals.updates
+        totals.rate = rate
         for i in range(arms):
             state.losses[i] = 0.0
             state.chances[i] = 1.0 / arms
@@ -433,10 +460,10 @@ def watch_net(params: AdaptiveParams, state: AdaptiveState) -> None:
 @step
 def regret_so_far(params: AdaptiveParams, state: AdaptiveState) -> float:
     """Bound the regret so far, in losses: in expectation, if they came back in order."""
-    arms, totals = state.rates.size, state.totals
-    if totals[RATE] > 0.0:
-        rest = totals[RATE], arms, params.noise, state.rest[0], state.rest[1]
-        return float(totals[BOUND]) + rest_paid(*rest)
+    arms, totals = state.rates.size, state.totals[0]
+    if totals.rate > 0.0:
+        rest = totals.rate, arms, params.noise, state.rest[0], state.rest[1]
+        return float(totals.bound) + rest_paid(*rest)
     total = 0.0
     smallest = math.inf
     below = 0.0
@@ -445,16 +472,16 @@ def regret_so_far(params: AdaptiveParams, state: AdaptiveState) -> float:
         smallest = min(smallest, state.rates[i])
         below = max(below, state.below[i])
     above = 0.5 * params.noise * math.exp(-params.clamp / params.noise) if params.noise else 0.0
-    penalty = _log_choices(params, state) * (total - smallest + totals[RATES])
+    penalty = _log_choices(params, state) * (total - smallest + totals.rates)
     penalty -= arms * params.first_rate * math.log(arms)
-    met: float = penalty + totals[COST] + below + totals[UPDATES] * above + 1.0
+    met: float = penalty + totals.cost + below + totals.updates * above + 1.0
     return met
 
 
 @step
 def _log_choices(params: AdaptiveParams, state: AdaptiveState) -> float:
     """Return ``ln(n K)`` and what the compared arm's own rate adds to it."""
-    losses = max(params.losses or state.totals[UPDATES], 2.0)
+    losses = max(params.losses or state.totals[0].updates, 2.0)
     return math.log(losses * state.rates.size) + 1.0 / (losses - 1.0)
 
 
@@ -478,9 +505,9 @@ def _most_in_a_step(params: AdaptiveParams, state: AdaptiveState) -> float:
     dearest = max(0.5 * down * pushed * higher_orders(pushed), min(0.5 * up * up / smallest, up))
     forget = params.forget
     if params.doubts > 0.0:
-        updates = state.totals[UPDATES]
+        updates = state.totals[0].updates
         count = min(updates, 1.0 / params.forget) if params.forget > 0.0 else updates
-        left = params.doubts * math.log(updates + 1.0) - state.totals[DOUBTED]
+        left = params.doubts * math.log(updates + 1.0) - state.totals[0].doubted
         forget += max(min(most_faded(count), left), 0.0)
     growth = dearest / params.logarithm
     faded = forget * (total - smallest + growth)

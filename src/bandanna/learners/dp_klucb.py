@@ -17,6 +17,8 @@ from bandanna.any_time_normal import Moments, variance_of
 from bandanna.learners.adaptive import (
     Adaptive,
     AdaptiveParams,
+    AdaptiveTotals,
+    Solution,
     adaptive_draw,
     adaptive_part,
     adaptive_update,
@@ -24,10 +26,10 @@ from bandanna.learners.adaptive import (
 from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
 from bandanna.learners.kl_ucb import private_upper, untried
 from bandanna.learners.prior import Prior, check_prior, weighed
+from bandanna.learners.records import Record
 from bandanna.learners.stationarity import (
-    ADDED,
-    ALARM,
-    GUARD,
+    SEEN,
+    Seen,
     guard_report,
     largest_difference,
     note_test,
@@ -68,18 +70,17 @@ class DpKlucbState(NamedTuple):
     """Released sums of squares around 1/2, less the most that they could be."""
     shares: Floats
     """Each arm's share of the probability of a false alarm."""
-    guard: Floats
-    """What ``stationarity.py`` says."""
+    guard: Record[Seen]
     losses: Floats
     predictions: Floats
     seen: Floats
     rates: Floats
     chances: Floats
     below: Floats
-    solution: Floats
+    solution: Record[Solution]
     recent: Floats
     usual: Floats
-    totals: Floats
+    totals: Record[AdaptiveTotals]
     rest: Floats
 
 
@@ -158,7 +159,7 @@ class DpKlucb(CompiledLearner):
 
     def start(self) -> DpKlucbState:
         """Return the state before the first round."""
-        known = aligned_zeros(*[self.arms] * 6, GUARD)
+        known = aligned_zeros(*[self.arms] * 6, SEEN)
         state = DpKlucbState(*known, **self._adaptive(1).start()._asdict())
         state.shares[:] = 0.5 / self.arms
         if self.prior is not None:
@@ -173,13 +174,13 @@ class DpKlucb(CompiledLearner):
         assert isinstance(state, DpKlucbState)
         self._adaptive(1).welcome(python_source(adaptive_part)(state), first)
         for arm in range(first, state.shares.size):
-            state.guard[ADDED] += 1.0
-            state.shares[arm] = 0.5 / (state.guard[ADDED] * (state.guard[ADDED] + 1.0))
+            state.guard[0].added += 1.0
+            state.shares[arm] = 0.5 / (state.guard[0].added * (state.guard[0].added + 1.0))
 
     def chances(self, state: NamedTuple) -> Floats | None:
         """Return the distribution of the next draw: there is one after an alarm."""
         assert isinstance(state, DpKlucbState)
-        return self._drawn_from(state) if state.guard[ALARM] > 0.0 else None
+        return self._drawn_from(state) if state.guard[0].alarm > 0.0 else None
 
     def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
         """Wait no more for the loss of a draw."""
@@ -191,7 +192,7 @@ class DpKlucb(CompiledLearner):
         """Say what the guard has seen."""
         assert isinstance(state, DpKlucbState)
         odds = float(self.false_alarm)
-        return Report(guard=guard_report(state.guard, guard=bool(self.guard), false_alarm=odds))
+        return Report(guard=guard_report(state.guard[0], guard=bool(self.guard), false_alarm=odds))
 
 
 @step
@@ -204,7 +205,7 @@ def _rounds(state: DpKlucbState) -> float:
 
 @step
 def _draw(params: DpKlucbParams, state: DpKlucbState, stream: Stream) -> tuple[int, float]:
-    if state.guard[ALARM] > 0.0:
+    if state.guard[0].alarm > 0.0:
         return adaptive_draw(params.adaptive, adaptive_part(state), stream)
     arm = untried(state.plays, state.waiting)
     if arm < 0:
@@ -242,13 +243,13 @@ def _calm(params: DpKlucbParams, state: DpKlucbState, arm: int) -> float:
 def _note_square(
     params: DpKlucbParams, state: DpKlucbState, arm: int, square: float, rounds: int
 ) -> None:
-    if state.guard[ALARM] == 0.0:
+    if state.guard[0].alarm == 0.0:
         state.squared[arm] += (square - MOST_SQUARE) * rounds
 
 
 @step
 def _length(params: DpKlucbParams, state: DpKlucbState, arm: int) -> int:
-    if state.guard[ALARM] > 0.0:
+    if state.guard[0].alarm > 0.0:
         return params.batch
     if state.plays[arm] == 0.0:
         return params.first
@@ -265,14 +266,14 @@ def _update(params: DpKlucbParams, state: DpKlucbState, lesson: Lesson) -> None:
         return
     arm, _, loss, rounds = lesson
     state.waiting[arm] -= 1.0
-    if state.guard[ALARM] > 0.0:  # asked for before the alarm, and of no use any more
+    if state.guard[0].alarm > 0.0:  # asked for before the alarm, and of no use any more
         return
     if params.guard and state.releases[arm] > 0.0:
         old = state.rewards[arm] / state.plays[arm]
         known = state.plays[arm], state.releases[arm]
         odds = params.false_alarm * state.shares[arm]
         allowed = largest_difference(rounds, *known, params.epsilon, odds)
-        note_test(state.guard, arm, _rounds(state), old, 1.0 - loss, allowed)
+        note_test(state.guard[0], arm, _rounds(state), old, 1.0 - loss, allowed)
     state.rewards[arm] += (1.0 - loss) * rounds
     state.plays[arm] += rounds
     state.releases[arm] += 1.0

@@ -10,7 +10,7 @@ is arms times phases squared, never arms cubed.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, normal
 from bandanna.inference import MOST_SQUARE
+from bandanna.learners.records import Record, record_of
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +37,19 @@ FAR = 5.0
 CAREFUL = 3.0
 """Standard errors by which a mean may be wrong where the law of its errors matters."""
 
-LEVEL, VARIANCE, EFFECTS = 0, 1, 2
+
+class Summary(Protocol):
+    """What is common to all arms."""
+
+    level: float
+    """The mean of all losses."""
+    variance: float
+    """How much they vary in a round."""
+    effects: float
+    """The variance of phase effects."""
+
+
+SUMMARY = record_of(Summary)
 
 
 class Model(NamedTuple):
@@ -59,8 +72,7 @@ class Model(NamedTuple):
     """By phase and phase: the Cholesky factor of what phase effects add to the covariance."""
     solved: Floats
     drawn: Floats
-    summary: Floats
-    """Level of all losses, their variance in a round, variance of phase effects."""
+    summary: Record[Summary]
 
 
 @part
@@ -112,8 +124,8 @@ def fit(model: Model, phases: int) -> None:
     """Fit the means of all arms; phase effects are left out unless they are clearly there."""
     level = pooled_level(model, phases)
     variance = pooled_variance(model, phases, level)
-    model.summary[LEVEL] = level
-    model.summary[VARIANCE] = variance
+    model.summary[0].level = level
+    model.summary[0].variance = variance
     prior = PRIOR / variance
     for i in range(model.rounds.shape[0]):
         information = prior
@@ -129,7 +141,7 @@ def fit(model: Model, phases: int) -> None:
         model.precision[i] = information
         model.fitted[i] = evidence / information
     effects = effect_variance(model, phases)
-    model.summary[EFFECTS] = effects
+    model.summary[0].effects = effects
     if effects > 0.0:
         _fit_with_effects(model, phases, effects, prior * level)
 
@@ -228,7 +240,7 @@ def _solve_upper(factor: Floats, vector: Floats, size: int) -> None:
 @part
 def _spreads(model: Model, phases: int) -> None:
     """Write the standard error of every arm's mean in place of its precision's use for draws."""
-    effects = model.summary[EFFECTS] > 0.0
+    effects = model.summary[0].effects > 0.0
     for i in range(model.rounds.shape[0]):
         variance = 1.0 / model.precision[i]
         if effects:
@@ -262,7 +274,7 @@ def thompson_shares(
     if contenders == 1:
         shares[last] = 1.0
         return
-    effects = model.summary[EFFECTS] > 0.0
+    effects = model.summary[0].effects > 0.0
     for _ in range(draws):
         if effects:
             for j in range(phases):
@@ -391,7 +403,7 @@ def _cumulants(
     """
     value = 0.0
     slope = 0.0
-    variance = model.summary[VARIANCE]
+    variance = model.summary[0].variance
     for j in range(last):
         if model.rounds[pair[0], j] > 0.0 and model.rounds[pair[1], j] > 0.0:
             part = _part(model, j, split, pair[0], pair[1], variance, sides[0], sides[1])

@@ -16,27 +16,9 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.types import UNITS
-from bandanna.learners.adaptive import (
-    BOUND,
-    RATE,
-    SWITCHED,
-    AdaptiveParams,
-    adaptive_part,
-    watch_net,
-)
+from bandanna.learners.adaptive import AdaptiveParams, adaptive_part, watch_net
 from bandanna.learners.net import rate_for, rest_regret
-from bandanna.learners.phased_state import (
-    ADAPTIVE,
-    BATCH,
-    BUDGET,
-    HANDED,
-    LOSSES,
-    NOISE,
-    ROUNDS,
-    SAFE,
-    PhasedParams,
-    PhasedState,
-)
+from bandanna.learners.phased_state import PhasedParams, PhasedState
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +40,7 @@ def noise_of(epsilon: float, batch: float) -> float:
 @step
 def watched(params: PhasedParams, state: PhasedState) -> bool:
     """Whether the promise still depends on what is played."""
-    return params.budget < math.inf and state.phase[SAFE] == 0.0
+    return params.budget < math.inf and state.phase[0].safe == 0.0
 
 
 @step
@@ -83,16 +65,16 @@ def rest_of(epsilon: float, arms: int, batch: float, rounds: float) -> float:
 @step
 def room(params: PhasedParams, state: PhasedState, size: float) -> float:
     """Return how much regret may be after a phase of this length, against any arm."""
-    left = params.horizon - state.phase[ROUNDS] - size
+    left = params.horizon - state.phase[0].rounds - size
     return params.budget - rest_of(params.epsilon, state.regrets.size, params.net_batch, left)
 
 
 @part
 def note_safety(params: PhasedParams, state: PhasedState) -> None:
     """Stop watching once the rounds that are left cannot break the promise."""
-    left = params.horizon - state.phase[ROUNDS]
+    left = params.horizon - state.phase[0].rounds
     if largest_regret(state) + left <= params.budget:
-        state.phase[SAFE] = 1.0
+        state.phase[0].safe = 1.0
 
 
 @part
@@ -104,7 +86,7 @@ def set_odds(params: PhasedParams, state: PhasedState, lead: int, size: float, m
     losses are then counted as 0. Probes have at most ``most`` rounds, whatever is drawn.
     """
     space = room(params, state, size)
-    left = max(params.horizon - state.phase[ROUNDS], size)
+    left = max(params.horizon - state.phase[0].rounds, size)
     total, longest = 0.0, 0.0
     for i in range(state.planned.size):
         if i == lead or state.odds[i] == 1.0:
@@ -179,24 +161,24 @@ def add_regrets(state: PhasedState, counts: Floats, values: Floats) -> bool:
 @step
 def _end_phases(state: PhasedState, batch: float) -> None:
     """Play batches of this size from now on."""
-    state.phase[ADAPTIVE] = 1.0
-    state.phase[BATCH] = batch
-    state.phase[HANDED] = state.phase[ROUNDS]
+    state.phase[0].adaptive = 1.0
+    state.phase[0].batch = batch
+    state.phase[0].handed = state.phase[0].rounds
 
 
 @step
 def _plan_batches(params: PhasedParams, state: PhasedState, batch: float) -> None:
     """Note how noisy a batch's mean is, and how many batches are left."""
-    left = params.horizon - state.phase[ROUNDS]
-    state.phase[NOISE] = noise_of(params.epsilon, batch)
-    state.phase[LOSSES] = max(math.floor(left / batch), 1.0)
+    left = params.horizon - state.phase[0].rounds
+    state.phase[0].noise = noise_of(params.epsilon, batch)
+    state.phase[0].losses = max(math.floor(left / batch), 1.0)
 
 
 @part
 def hand_over(params: PhasedParams, state: PhasedState) -> None:
     """Let the adaptive learner play the rest, with what is left of the promise."""
-    phase, arms = state.phase, state.planned.size
-    left = params.horizon - phase[ROUNDS]
+    phase, arms = state.phase[0], state.planned.size
+    left = params.horizon - phase.rounds
     _end_phases(state, params.batch)
     if not watched(params, state):
         return
@@ -207,21 +189,21 @@ def hand_over(params: PhasedParams, state: PhasedState) -> None:
     if left <= spare:
         return
     _plan_batches(params, state, params.batch)
-    phase[BUDGET] = spare / params.batch
+    phase.budget = spare / params.batch
     adaptive, own = adaptive_params(params, state), adaptive_part(state)
     watch_net(adaptive, own)
-    if state.totals[RATE] > 0.0:
-        state.totals[BOUND] = 0.0
+    if state.totals[0].rate > 0.0:
+        state.totals[0].bound = 0.0
 
 
 @part
 def take_over(params: PhasedParams, state: PhasedState) -> None:
     """Let centred EXP3 play the rest."""
-    phase, arms = state.phase, state.planned.size
+    phase, arms = state.phase[0], state.planned.size
     _end_phases(state, params.net_batch)
     _plan_batches(params, state, params.net_batch)
-    state.totals[RATE] = rate_for(phase[LOSSES], arms)
-    state.totals[SWITCHED] = 0.0
+    state.totals[0].rate = rate_for(phase.losses, arms)
+    state.totals[0].switched = 0.0
     for i in range(arms):
         state.losses[i] = 0.0
         state.chances[i] = 1.0 / arms
@@ -230,8 +212,8 @@ def take_over(params: PhasedParams, state: PhasedState) -> None:
 @step
 def adaptive_params(params: PhasedParams, state: PhasedState) -> AdaptiveParams:
     """Return the adaptive learner's numbers, for the rounds that were left to it."""
-    own, phase = params.adaptive, state.phase
-    watching = phase[BUDGET] > 0.0 and params.budget < math.inf
+    own, phase = params.adaptive, state.phase[0]
+    watching = phase.budget > 0.0 and params.budget < math.inf
     return AdaptiveParams(
         own.logarithm,
         own.forget,
@@ -240,8 +222,8 @@ def adaptive_params(params: PhasedParams, state: PhasedState) -> AdaptiveParams:
         own.level,
         own.fresh,
         own.doubts,
-        phase[NOISE] if phase[NOISE] > 0.0 else own.noise,
+        phase.noise if phase.noise > 0.0 else own.noise,
         own.margin,
-        phase[LOSSES] if phase[LOSSES] > 0.0 else own.losses,
-        phase[BUDGET] if watching else math.inf,
+        phase.losses if phase.losses > 0.0 else own.losses,
+        phase.budget if watching else math.inf,
     )

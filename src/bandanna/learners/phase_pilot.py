@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
-from bandanna.learners.phase_model import VARIANCE
 from bandanna.learners.phase_net import note_safety, set_limits, set_odds, watched
 from bandanna.learners.phase_plan import (
     ALMOST_ALL,
@@ -29,7 +28,7 @@ from bandanna.learners.phase_plan import (
     plan_first,
     rounds_to_tell,
 )
-from bandanna.learners.phased_state import LOOK, PHASES, RECORDS, ROUNDS, PhasedParams, PhasedState
+from bandanna.learners.phased_state import PhasedParams, PhasedState
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +97,7 @@ def _pays(params: PhasedParams, state: PhasedState) -> bool:
 @step
 def opens(params: PhasedParams, state: PhasedState) -> bool:
     """Whether only the pilot is known, and the opening comes."""
-    if state.phase[RECORDS] != 1.0:
+    if state.phase[0].records != 1.0:
         return False
     most = 0.0
     for i in range(state.rounds.shape[0]):
@@ -128,16 +127,16 @@ def _opening_size(params: PhasedParams, state: PhasedState) -> float:
     for share in state.scratch_shares:
         square += share * share
     each = first_size(params, state.planned.size) / state.planned.size
-    size = math.ceil(min(OPENED / square * each, GROWN * state.phase[ROUNDS]))
+    size = float(math.ceil(min(OPENED / square * each, GROWN * state.phase[0].rounds)))
     if params.horizon > 0.0:
-        size = max(min(size, params.horizon - state.phase[ROUNDS]), 1.0)
-    return float(size)
+        size = max(min(size, params.horizon - state.phase[0].rounds), 1.0)
+    return size
 
 
 @step
 def _enough_rounds(params: PhasedParams, state: PhasedState) -> float:
     """Return how many rounds of an arm tell enough for the net."""
-    sampling = LITTLE_SAMPLING * state.scratch_summary[VARIANCE]
+    sampling = LITTLE_SAMPLING * state.scratch_summary[0].variance
     return float(LITTLE_NOISE / params.epsilon + sampling)
 
 
@@ -161,7 +160,7 @@ def plan_next(params: PhasedParams, state: PhasedState, stream: Stream) -> bool:
     _set_counts(params, state, lead, size, opening)
     if params.probes and not opening:
         _set_due(params, state, lead, size)
-    state.phase[LOOK] = 0.0
+    state.phase[0].look = 0.0
     if watched(params, state):
         guess_means(state, lead)
         for i in range(arms):
@@ -239,7 +238,7 @@ def _how_often(params: PhasedParams, state: PhasedState, lead: int) -> float:
     lost, cost = 0.0, 0.0
     for i in range(state.odds.size):
         behind = max(state.scratch_fitted[i] - state.scratch_fitted[lead], 0.0)
-        for j in range(int(state.phase[RECORDS])):
+        for j in range(int(state.phase[0].records)):
             lost += state.rounds[i, j] * behind
         if i != lead and state.odds[i] == 0.0:
             cost += behind * rounds_to_tell(params, state, i, lead, CLEAR)
@@ -255,26 +254,26 @@ def _set_due(params: PhasedParams, state: PhasedState, lead: int, size: float) -
 
     How often their turn comes depends on what probing them costs, beside what was lost so far.
     """
-    phase, wanted, counts = state.phase, state.wanted, state.scratch_counts
-    horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase[ROUNDS]
+    phase, wanted, counts = state.phase[0], state.wanted, state.scratch_counts
+    horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase.rounds
     often = _how_often(params, state, lead) / horizon
     arms = counts.size
     again = 0.0
     for i in range(arms):
         again = max(again, wanted[i])
-    most = (LOOKING if again > 0.0 or phase[LOOK] > 0.0 else PROBING) * size
+    most = (LOOKING if again > 0.0 or phase.look > 0.0 else PROBING) * size
     budget = most
-    first = int(phase[PHASES] * GOLDEN % 1.0 * arms)
+    first = int(phase.opened * GOLDEN % 1.0 * arms)
     for _ in range(arms):
         arm = int(np.int64(-1))
         longest = 0.0
         for k in range(arms):
             i = (first + k) % arms
             if i != lead and state.odds[i] == 0.0:
-                due = (phase[ROUNDS] + 0.5 * size - state.looked[i]) * often
+                due = (phase.rounds + 0.5 * size - state.looked[i]) * often
                 if wanted[i] > 0.0:
                     due += 1e6
-                if phase[LOOK] > 0.0:
+                if phase.look > 0.0:
                     due += 1.0
                 if due > longest:
                     arm, longest = i, due

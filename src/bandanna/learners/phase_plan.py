@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from bandanna._core.compiled import part, step
 from bandanna._core.streams import Stream, uniform
-from bandanna.learners.phase_model import LEVEL, VARIANCE
 from bandanna.learners.phase_net import (
     PHASE_ROOM,
     largest_regret,
@@ -17,7 +16,7 @@ from bandanna.learners.phase_net import (
     set_limits,
     watched,
 )
-from bandanna.learners.phased_state import LOOK, RECORDS, ROUNDS, PhasedParams, PhasedState
+from bandanna.learners.phased_state import PhasedParams, PhasedState
 
 Floats = NDArray[np.float64]
 
@@ -112,8 +111,8 @@ def _suspects(params: PhasedParams, state: PhasedState) -> bool:
 @part
 def next_size(params: PhasedParams, state: PhasedState, settled: bool) -> float:
     """Return the length of a phase that is not the first."""
-    phase = state.phase
-    size = (SETTLED_GROWTH if settled else GROWTH) * phase[ROUNDS]
+    phase = state.phase[0]
+    size = (SETTLED_GROWTH if settled else GROWTH) * phase.rounds
     if params.horizon == 0.0:
         size *= UNKNOWN
     size = max(size, first_size(params, state.planned.size))
@@ -125,7 +124,7 @@ def next_size(params: PhasedParams, state: PhasedState, settled: bool) -> float:
     if settled and _suspects(params, state):
         size *= HASTE
     size = math.ceil(min(max(size, 2.0 / params.epsilon), LONGEST))
-    remaining = params.horizon - phase[ROUNDS]
+    remaining = params.horizon - phase.rounds
     if remaining > 0.0 and remaining < min(1.5 * size, LONGEST):
         size = remaining
     return float(size)
@@ -134,7 +133,7 @@ def next_size(params: PhasedParams, state: PhasedState, settled: bool) -> float:
 @part
 def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> None:
     """Turn shares into rounds: small ones are left out, quiet arms are probed."""
-    phase, shares, planned = state.phase, state.scratch_shares, state.planned
+    phase, shares, planned = state.phase[0], state.scratch_shares, state.planned
     lead = int(np.argmax(shares))
     settled = shares[lead] > ALMOST_ALL
     size = next_size(params, state, settled)
@@ -153,7 +152,7 @@ def plan_phase(params: PhasedParams, state: PhasedState, stream: Stream) -> None
     planned[lead] += size - given
     if params.probes:
         _probe(params, state, lead, size, stream)
-    phase[LOOK] = 0.0
+    phase.look = 0.0
 
 
 @part
@@ -184,14 +183,14 @@ def _probe(
 
     Of arms that have waited as long, the first from a random one on: none is always the last.
     """
-    phase, planned, wanted = state.phase, state.planned, state.wanted
-    horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase[ROUNDS]
+    phase, planned, wanted = state.phase[0], state.planned, state.wanted
+    horizon = params.horizon if params.horizon > 0.0 else 2.0 * phase.rounds
     if horizon == 0.0:  # the first phase after a log
         horizon = 2.0 * size
     often = PROBES / horizon
     again = _suspects(params, state)
     most = (LOOKING if again else PROBING) * size
-    budget = min((LOOKING if again or phase[LOOK] > 0.0 else PROBING) * size, planned[lead] - 1.0)
+    budget = min((LOOKING if again or phase.look > 0.0 else PROBING) * size, planned[lead] - 1.0)
     first = int(uniform(stream) * planned.size)
     for _ in range(planned.size):
         arm = int(np.int64(-1))  # a literal would be compiled for itself
@@ -199,10 +198,10 @@ def _probe(
         for k in range(planned.size):
             i = (first + k) % planned.size
             if planned[i] == 0.0:
-                due = (phase[ROUNDS] + 0.5 * size - state.looked[i]) * often
+                due = (phase.rounds + 0.5 * size - state.looked[i]) * often
                 if wanted[i] > 0.0:
                     due += 1e6
-                if phase[LOOK] > 0.0:
+                if phase.look > 0.0:
                     due += 1.0
                 if due > longest:
                     arm, longest = i, due
@@ -226,14 +225,14 @@ def rounds_to_tell(
 ) -> float:
     """Return how many rounds of an arm show that it overtook the leader."""
     behind = max(state.scratch_fitted[arm] - state.scratch_fitted[lead], 0.0) + OVERTAKE
-    return enough(behind, clear, state.scratch_summary[VARIANCE], params.epsilon)
+    return enough(behind, clear, state.scratch_summary[0].variance, params.epsilon)
 
 
 @part
 def guess_means(state: PhasedState, lead: int) -> None:
     """Guess every arm's mean in the phase: as far from the leader's newest as fitted."""
-    newest = state.scratch_summary[LEVEL]
-    last = int(state.phase[RECORDS]) - 1
+    newest = state.scratch_summary[0].level
+    last = int(state.phase[0].records) - 1
     if state.rounds[lead, last] > 0.0:
         newest = state.means[lead, last]
     for i in range(state.planned.size):

@@ -22,29 +22,13 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import python_source
 from bandanna._core.types import InputError
-from bandanna.learners.adaptive import RATE, SWITCHED, Adaptive, adaptive_part
+from bandanna.learners.adaptive import Adaptive, adaptive_part
 from bandanna.learners.base import PhaseLearner, Report, aligned_zeros
 from bandanna.learners.net import NetReport
+from bandanna.learners.phase_model import SUMMARY
 from bandanna.learners.phase_net import noise_of
 from bandanna.learners.phase_pilot import pilot_rounds
-from bandanna.learners.phased_state import (
-    ADAPTIVE,
-    ALARMS,
-    BATCH,
-    HANDED,
-    LEAD,
-    LEFT,
-    OFTEN,
-    PHASE,
-    PHASES,
-    ROUNDS,
-    SINCE,
-    SIZE,
-    TESTS,
-    PhasedParams,
-    PhasedState,
-)
-from bandanna.learners.phased_state import RECORDS as KEPT
+from bandanna.learners.phased_state import OFTEN, PHASE, PhasedParams, PhasedState
 from bandanna.learners.phased_steps import A_BATCH
 from bandanna.learners.prior import Prior, check_prior
 from bandanna.learners.stationarity import GuardReport
@@ -171,19 +155,19 @@ class Phased(PhaseLearner):
         arrays: dict[str, Floats] = {name: np.zeros(by_phase) for name in by_arm_and_phase}
         arrays |= dict(zip(by_arm, aligned_zeros(*[arms] * len(by_arm)), strict=True))
         arrays |= self._adaptive().start()._asdict()
-        arrays["phase"] = np.zeros(PHASE)
+        arrays["phase"] = np.zeros(1, PHASE)
         arrays["scratch_mixed"] = np.zeros((records, records))
         arrays["scratch_solved"], arrays["scratch_drawn"] = np.zeros((2, records))
-        arrays["scratch_summary"] = np.zeros(3)
+        arrays["scratch_summary"] = np.zeros(1, SUMMARY)
         state = PhasedState(**arrays)
         if self.prior is not None:
             for arm, known in enumerate(self.prior):
                 state.rounds[arm, 0], state.means[arm, 0] = known.rounds, known.mean
                 state.noise[arm, 0] = known.noise
                 state.squares[arm, 0] = known.square
-            state.phase[KEPT] = 1.0
+            state.phase[0].records = 1.0
             # If the run contradicts the log, the log fades: that is no change within the run.
-            state.phase[SINCE] = -OFTEN * (self.rounds or 0)
+            state.phase[0].since = -OFTEN * (self.rounds or 0)
         return state
 
     def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
@@ -204,26 +188,26 @@ class Phased(PhaseLearner):
         leave the rest to the adaptive learner, everything that was learned is forgotten.
         """
         assert isinstance(state, PhasedState)
-        state.phase[ROUNDS] += had - planned
-        if state.phase[ADAPTIVE] > 0.0:
-            kept = {index: state.phase[index] for index in (ROUNDS, PHASES, TESTS, ALARMS)}
-            for array, fresh in zip(state, self.start(), strict=True):
-                array[...] = fresh
-            for index, value in kept.items():
-                state.phase[index] = value
-            state.phase[SINCE] = state.phase[ROUNDS]
+        state.phase[0].rounds += had - planned
+        if state.phase[0].adaptive > 0.0:
+            phase = state.phase[0]
+            kept = phase.rounds, phase.opened, phase.tests, phase.alarms
+            for name, fresh in self.start()._asdict().items():
+                getattr(state, name)[...] = fresh
+            phase.rounds, phase.opened, phase.tests, phase.alarms = kept
+            phase.since = phase.rounds
 
     def welcome(self, state: NamedTuple, first: int) -> None:
         """Know nothing of new arms: they enter with the next phase."""
         assert isinstance(state, PhasedState)
-        state.phase[LEFT] = state.left.sum()
-        state.phase[LEAD] = state.left.argmax()
+        state.phase[0].left = state.left.sum()
+        state.phase[0].lead = float(state.left.argmax())
         self._adaptive().welcome(python_source(adaptive_part)(state), first)
 
     def chances(self, state: NamedTuple) -> Floats | None:
         """Return the shares of the open phase; None before the first."""
         assert isinstance(state, PhasedState)
-        return state.planned / state.phase[SIZE] if state.phase[SIZE] > 0.0 else None
+        return state.planned / state.phase[0].length if state.phase[0].length > 0.0 else None
 
     def report(self, state: NamedTuple) -> Report:
         """Bound the regret by what was met, in rounds, and say what guard and net have seen.
@@ -234,14 +218,15 @@ class Phased(PhaseLearner):
         assert isinstance(state, PhasedState)
         guard = GuardReport(
             guard=bool(self.guard),
-            tests=int(state.phase[TESTS]),
-            alarm=bool(state.phase[ALARMS] > 0.0),
+            tests=int(state.phase[0].tests),
+            alarm=bool(state.phase[0].alarms > 0.0),
             false_alarm=float(self.false_alarm),
             approximate=True,
         )
         if self.budget is None:
             return Report(guard=guard)
-        net = NetReport(budget=self.budget, switched=bool(state.totals[RATE] > 0.0))
+        net = NetReport(budget=self.budget, switched=bool(state.totals[0].rate > 0.0))
         if net["switched"]:
-            net["after"] = int(state.phase[HANDED] + state.totals[SWITCHED] * state.phase[BATCH])
+            batches = state.totals[0].switched
+            net["after"] = int(state.phase[0].handed + batches * state.phase[0].batch)
         return Report(guard=guard, net=net)

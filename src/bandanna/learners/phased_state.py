@@ -2,45 +2,60 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
-from bandanna.learners.adaptive import AdaptiveParams
-from bandanna.learners.phase_model import Model
+from bandanna.learners.adaptive import AdaptiveParams, AdaptiveTotals, Solution
+from bandanna.learners.phase_model import Model, Summary
+from bandanna.learners.records import Record, record_of
 
 Floats = NDArray[np.float64]
 
-(
-    PHASES,
-    ROUNDS,
-    RECORDS,
-    SIZE,
-    LEFT,
-    LEAD,
-    TESTS,
-    CLOSEST,
-    ALARMS,
-    SINCE,
-    LOOK,
-    ADAPTIVE,
-    SAFE,
-    BATCH,
-    NOISE,
-    LOSSES,
-    BUDGET,
-    HANDED,
-) = range(18)
-"""Where ``phase`` keeps: phases opened, rounds in them, records kept; size of the open phase,
-rounds left to draw in it, the arm with most rounds; tests, the log of the smallest chance over
-what is allowed, alarms, rounds before the last alarm; whether all arms are to be looked at;
-whether the adaptive learner plays. Of the net: whether the promise is kept whatever is played from
-now on. Once the adaptive learner plays: rounds in a batch, the scale of the noise on its mean,
-batches to come, what regret may be in them, or 0, and the rounds before."""
-PHASE = 18
-"""Numbers that ``phase`` keeps."""
+
+class PhaseNumbers(Protocol):
+    """What is kept of the open phase and of all before it."""
+
+    opened: float
+    """Phases so far, the open one included."""
+    rounds: float
+    """Rounds in them."""
+    records: float
+    """Phases of which records are kept."""
+    length: float
+    """Rounds of the open phase."""
+    left: float
+    """How many of them are to be drawn yet."""
+    lead: float
+    """The arm that has most."""
+    tests: float
+    closest: float
+    """The log of the smallest chance in a test, over what is allowed."""
+    alarms: float
+    since: float
+    """Rounds before the last alarm."""
+    look: float
+    """1 where all arms are to be looked at."""
+    adaptive: float
+    """1 once the adaptive learner, or the net under it, plays."""
+    safe: float
+    """1 once the promise is kept whatever is played."""
+    batch: float
+    """Once the adaptive learner plays: rounds in a batch."""
+    noise: float
+    """The scale of the noise on a batch's mean."""
+    losses: float
+    """Batches to come, when it was handed the rest."""
+    budget: float
+    """What regret may be in them, in batches, or 0."""
+    handed: float
+    """Rounds before it plays."""
+
+
+PHASE = record_of(PhaseNumbers)
+
 OFTEN = 0.25
 """An alarm sooner than this share of the horizon leaves the rest to the adaptive learner."""
 
@@ -93,17 +108,17 @@ class PhasedState(NamedTuple):
     """Estimated regret so far against each arm, without bias."""
     limits: Floats
     """How large that may be after the open phase."""
-    phase: Floats
+    phase: Record[PhaseNumbers]
     losses: Floats
     predictions: Floats
     seen: Floats
     rates: Floats
     chances: Floats
     below: Floats
-    solution: Floats
+    solution: Record[Solution]
     recent: Floats
     usual: Floats
-    totals: Floats
+    totals: Record[AdaptiveTotals]
     rest: Floats
     scratch_fitted: Floats
     scratch_precision: Floats
@@ -112,7 +127,7 @@ class PhasedState(NamedTuple):
     scratch_mixed: Floats
     scratch_solved: Floats
     scratch_drawn: Floats
-    scratch_summary: Floats
+    scratch_summary: Record[Summary]
     scratch_shares: Floats
     scratch_counts: Floats
 

@@ -12,8 +12,6 @@ from bandanna._core.streams import Stream, uniform
 from bandanna.inference import MOST_SQUARE
 from bandanna.learners.adaptive import adaptive_draw, adaptive_part, adaptive_update
 from bandanna.learners.phase_model import (
-    EFFECTS,
-    VARIANCE,
     difference,
     fit,
     log_chance,
@@ -29,22 +27,10 @@ from bandanna.learners.phase_net import (
 from bandanna.learners.phase_pilot import WIDE, opens, plan_next, plan_pilot
 from bandanna.learners.phase_plan import enough, first_size, plan_first, plan_phase
 from bandanna.learners.phased_state import (
-    ADAPTIVE,
-    ALARMS,
-    BATCH,
-    CLOSEST,
-    LEAD,
-    LEFT,
-    LOOK,
     OFTEN,
-    PHASES,
-    RECORDS,
-    ROUNDS,
-    SINCE,
-    SIZE,
-    TESTS,
     PhasedParams,
     PhasedState,
+    PhaseNumbers,
     model_of,
 )
 from bandanna.learners.steps import Lesson, register_phases
@@ -79,11 +65,11 @@ def phased_open(params: PhasedParams, state: PhasedState, stream: Stream) -> tup
 
     Nothing here looks at feedback of a phase that has not been released.
     """
-    phase = state.phase
-    phase[PHASES] += 1.0
-    if phase[ADAPTIVE] > 0.0:
+    phase = state.phase[0]
+    phase.opened += 1.0
+    if phase.adaptive > 0.0:
         return _open_batch(params, state, stream)
-    records = int(phase[RECORDS])
+    records = int(phase.records)
     kept = True
     if records == 0 and params.pilot > 0.0:
         kept = plan_pilot(params, state, stream)
@@ -94,7 +80,7 @@ def phased_open(params: PhasedParams, state: PhasedState, stream: Stream) -> tup
         fit(model, records)
         bold = WIDE if params.pilot > 0.0 and opens(params, state) else BOLD
         if params.horizon > 0.0:
-            bold *= math.sqrt(max(1.0 - phase[ROUNDS] / params.horizon, 0.02))
+            bold *= math.sqrt(max(1.0 - phase.rounds / params.horizon, 0.02))
         thompson_shares(model, records, bold, DRAWS, state.scratch_shares, stream)
         if params.pilot > 0.0:
             kept = plan_next(params, state, stream)
@@ -112,34 +98,34 @@ def _open_batch(params: PhasedParams, state: PhasedState, stream: Stream) -> tup
     arm, importance = adaptive_draw(adaptive_params(params, state), adaptive_part(state), stream)
     for i in range(state.planned.size):
         state.planned[i] = 0.0
-    state.planned[arm] = state.phase[BATCH]
+    state.planned[arm] = state.phase[0].batch
     return _begin(state), importance
 
 
 @step
-def _mark(phase: Floats) -> float:
+def _mark(phase: PhaseNumbers) -> float:
     """Return what goes with a phase: below 1, while a batch has its importance."""
-    return float(1.0 / (1.0 + phase[PHASES]))
+    return float(1.0 / (1.0 + phase.opened))
 
 
 @step
 def _begin(state: PhasedState) -> int:
     """Let the phase that is planned begin."""
-    phase = state.phase
+    phase = state.phase[0]
     size = 0.0
     lead = 0
     for i in range(state.planned.size):
         size += state.planned[i]
         if state.planned[i] > state.planned[lead]:
             lead = i
-    phase[SIZE] = size
-    phase[LEFT] = size
-    phase[LEAD] = lead
-    phase[ROUNDS] += size
+    phase.length = size
+    phase.left = size
+    phase.lead = lead
+    phase.rounds += size
     for i in range(state.planned.size):
         state.left[i] = state.planned[i]
         if state.planned[i] > 0.0:
-            state.looked[i] = phase[ROUNDS]
+            state.looked[i] = phase.rounds
     return int(size)
 
 
@@ -149,17 +135,19 @@ def _begin(state: PhasedState) -> int:
 @step
 def phased_draw(params: PhasedParams, state: PhasedState, stream: Stream) -> tuple[int, float]:
     """Draw an arm from what is left of the phase; returns it and its share of the phase."""
-    return draw_from(state.planned, state.left, state.phase, stream)
+    return draw_from(state.planned, state.left, state.phase[0], stream)
 
 
 @step
-def draw_from(planned: Floats, left: Floats, phase: Floats, stream: Stream) -> tuple[int, float]:
+def draw_from(
+    planned: Floats, left: Floats, phase: PhaseNumbers, stream: Stream
+) -> tuple[int, float]:
     """Draw without replacement: a phase's rounds are a random permutation.
 
     Where arms were retired nothing may be left; then arms are drawn by their shares.
     """
-    target = uniform(stream) * phase[LEFT]
-    arm = int(phase[LEAD])
+    target = uniform(stream) * phase.left
+    arm = int(phase.lead)
     if target >= left[arm] or left[arm] <= 0.0:
         target -= left[arm]
         lead = arm
@@ -175,8 +163,8 @@ def draw_from(planned: Floats, left: Floats, phase: Floats, stream: Stream) -> t
                 return _by_shares(planned, stream)
             arm = lead
     left[arm] -= 1.0
-    phase[LEFT] -= 1.0
-    return arm, planned[arm] / phase[SIZE]
+    phase.left -= 1.0
+    return arm, planned[arm] / phase.length
 
 
 @step
@@ -203,12 +191,12 @@ def phased_draw_among(
     params: PhasedParams, state: PhasedState, allowed: NDArray[np.bool_], stream: Stream
 ) -> tuple[int, float]:
     """Draw among eligible arms, from what is left of the phase."""
-    return draw_among(state.planned, state.left, state.phase, allowed, stream)
+    return draw_among(state.planned, state.left, state.phase[0], allowed, stream)
 
 
 @step
 def draw_among(
-    planned: Floats, left: Floats, phase: Floats, allowed: NDArray[np.bool_], stream: Stream
+    planned: Floats, left: Floats, phase: PhaseNumbers, allowed: NDArray[np.bool_], stream: Stream
 ) -> tuple[int, float]:
     """Draw among eligible arms by what is left of them; else by their shares; else evenly."""
     remaining = 0.0
@@ -234,7 +222,7 @@ def draw_among(
                 target -= each
     if remaining > 0.0:
         left[arm] -= 1.0
-        phase[LEFT] -= 1.0
+        phase.left -= 1.0
     return arm, weight / total
 
 
@@ -251,24 +239,24 @@ def phased_learn(
     squares: Floats,
 ) -> None:
     """Learn from what a phase released: means of the arms that were played, and of squares."""
-    phase = state.phase
+    phase = state.phase[0]
     if memo >= A_BATCH:
         own = adaptive_params(params, state)
         for i in range(counts.size):
             # With eligible= some rounds of the batch may have been of other arms.
-            if 2.0 * counts[i] > phase[BATCH]:
+            if 2.0 * counts[i] > phase.batch:
                 lesson = Lesson(i, memo, values[i], int(counts[i]))
                 adaptive_update(own, adaptive_part(state), lesson)
         return
-    if phase[ADAPTIVE] > 0.0:  # opened before the alarm, and of no use any more
+    if phase.adaptive > 0.0:  # opened before the alarm, and of no use any more
         return
     # Of a phase that is late the probabilities are no longer known.
     if watched(params, state) and memo == _mark(phase) and add_regrets(state, counts, values):
         take_over(params, state)
         return
-    if phase[RECORDS] == state.rounds.shape[1]:
+    if phase.records == state.rounds.shape[1]:
         _merge(state, 2, 0.0)
-    record = int(phase[RECORDS])
+    record = int(phase.records)
     for i in range(counts.size):
         played = counts[i] > 0.0
         state.rounds[i, record] = counts[i]
@@ -276,7 +264,7 @@ def phased_learn(
         state.noise[i, record] = 2.0 / (params.epsilon * counts[i]) ** 2 if played else 0.0
         known = played and not math.isnan(squares[i])
         state.squares[i, record] = squares[i] if known else MOST_SQUARE
-    phase[RECORDS] += 1.0
+    phase.records += 1.0
     if params.guard and record > 0:
         _expect(state, record)
         _watch(params, state)
@@ -290,7 +278,7 @@ def _expect(state: PhasedState, last: int) -> None:
     """
     model, weights = model_of(state), state.scratch_weights
     fit(model, last)
-    effects = state.scratch_summary[EFFECTS]
+    effects = state.scratch_summary[0].effects
     lead = 0
     for i in range(state.planned.size):
         if state.rounds[i, last] > state.rounds[lead, last]:
@@ -304,19 +292,19 @@ def _expect(state: PhasedState, last: int) -> None:
             each = 1.0 / (1.0 / weights[lead, j] + effects)
             weight += each
             seen += each * state.means[lead, j]
-    sampling = state.scratch_summary[VARIANCE] / state.rounds[lead, last]
+    sampling = state.scratch_summary[0].variance / state.rounds[lead, last]
     error = math.sqrt(sampling + state.noise[lead, last] + effects + 1.0 / weight)
     if abs(state.means[lead, last] - seen / weight) > SURPRISING * error:
-        state.phase[LOOK] = 1.0
+        state.phase[0].look = 1.0
 
 
 @part
 def _watch(params: PhasedParams, state: PhasedState) -> None:
     """Test whether the order of arms has changed, in windows of the last 1, 2, 4, 8 phases."""
-    phase, arms, model = state.phase, state.planned.size, model_of(state)
-    records = int(phase[RECORDS])
+    phase, arms, model = state.phase[0], state.planned.size, model_of(state)
+    records = int(phase.records)
     fit(model, records)
-    variance = state.scratch_summary[VARIANCE]
+    variance = state.scratch_summary[0].variance
     level = params.false_alarm / (4.0 * max(arms - 1.0, 1.0))
     if params.horizon > 0.0:  # the shares of all phases add up to 1
         newest = 0.0
@@ -324,7 +312,7 @@ def _watch(params: PhasedParams, state: PhasedState) -> None:
             newest += state.rounds[i, records - 1]
         level *= newest / params.horizon
     else:
-        level /= phase[PHASES] * (phase[PHASES] + 1.0)
+        level /= phase.opened * (phase.opened + 1.0)
     window = 1
     while window <= WINDOW and window < records:
         split = records - window
@@ -339,9 +327,9 @@ def _watch(params: PhasedParams, state: PhasedState) -> None:
             gap = old - new
             if gap < SUSPICIOUS * math.sqrt(1.0 / after + 1.0 / before):
                 continue
-            phase[TESTS] += 1.0
+            phase.tests += 1.0
             beyond = log_chance(model, split, records, i, lead, variance, gap) - math.log(level)
-            phase[CLOSEST] = beyond if phase[TESTS] == 1.0 else min(phase[CLOSEST], beyond)
+            phase.closest = beyond if phase.tests == 1.0 else min(phase.closest, beyond)
             if beyond < 0.0:
                 _alarm(params, state, split)
                 return
@@ -366,11 +354,11 @@ def _most_played(state: PhasedState, first: int, last: int) -> int:
 @part
 def _alarm(params: PhasedParams, state: PhasedState, split: int) -> None:
     """Let what was known before a change fade; after a change so soon, the adaptive one plays."""
-    phase = state.phase
-    since = phase[ROUNDS] - phase[SINCE]
-    phase[ALARMS] += 1.0
-    phase[SINCE] = phase[ROUNDS]
-    horizon = params.horizon if params.horizon > 0.0 else phase[ROUNDS]
+    phase = state.phase[0]
+    since = phase.rounds - phase.since
+    phase.alarms += 1.0
+    phase.since = phase.rounds
+    horizon = params.horizon if params.horizon > 0.0 else phase.rounds
     if since < OFTEN * horizon:
         hand_over(params, state)
         return
@@ -382,8 +370,8 @@ def _alarm(params: PhasedParams, state: PhasedState, split: int) -> None:
 @part
 def _merge(state: PhasedState, last: int, fade: float) -> None:
     """Merge the first ``last`` records into one, with ``fade`` added to its variance."""
-    records = int(state.phase[RECORDS])
-    variance = state.scratch_summary[VARIANCE]
+    records = int(state.phase[0].records)
+    variance = state.scratch_summary[0].variance
     variance = variance if variance > 0.0 else 0.25
     for i in range(state.planned.size):
         rounds = 0.0
@@ -407,7 +395,7 @@ def _merge(state: PhasedState, last: int, fade: float) -> None:
             state.means[i, 1 + j - last] = state.means[i, j]
             state.noise[i, 1 + j - last] = state.noise[i, j]
             state.squares[i, 1 + j - last] = state.squares[i, j]
-    state.phase[RECORDS] = records - last + 1.0
+    state.phase[0].records = records - last + 1.0
 
 
 register_phases(PhasedParams, phased_open, phased_draw, phased_draw_among, phased_learn)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from bandanna.inference import (
 )
 from bandanna.learners.base import CompiledLearner, Dropped, RaceReport, Report, aligned_zeros
 from bandanna.learners.prior import Prior, check_prior, weighed
+from bandanna.learners.records import Record, record_of
 from bandanna.learners.steps import CHOSEN, Lesson, register
 
 Floats = NDArray[np.float64]
@@ -61,9 +62,6 @@ SHARE = 0.1
 NARROWED, CLEAR = 0.15, 0.1
 """Once there is an answer, the closest rival is played on until the standard error of its mean is
 this part of the difference, in at most that share of the rounds, if their number is known."""
-WINNER, WHEN = 0, 1
-"""Where the state keeps the winner, counted from 1, and after how many rounds it was known."""
-
 
 PROVED, BOUNDED, SQUARES, BINARY = range(4)
 """What evidence rests on: proofs, by the range alone or with released squares; or the normal law,
@@ -96,6 +94,18 @@ class RaceParams(NamedTuple):
     """Variance of the noise on a sum."""
 
 
+class Answer(Protocol):
+    """What the race has found."""
+
+    winner: float
+    """Counted from 1; 0 before."""
+    when: float
+    """After how many rounds it was known."""
+
+
+ANSWER = record_of(Answer)
+
+
 class RaceState(NamedTuple):
     """What was released of each arm, and who is still in the race."""
 
@@ -115,7 +125,7 @@ class RaceState(NamedTuple):
     """Rounds after which the arm left."""
     beaten: Floats
     """The arm that it lost against, counted from 1."""
-    answer: Floats
+    answer: Record[Answer]
     scratch: Floats
 
 
@@ -245,7 +255,7 @@ class Race(CompiledLearner):
 
     def start(self) -> RaceState:
         """Return the state before the first round."""
-        state = RaceState._make([*aligned_zeros(*[self.arms] * 9, 2), scratch()])
+        state = RaceState._make([*aligned_zeros(*[self.arms] * 9, ANSWER), scratch()])
         state.racing[:] = 1.0
         if self.prior is not None:
             told = weighed(self.prior, 1.0 / float(self.epsilon))
@@ -268,7 +278,7 @@ class Race(CompiledLearner):
         """Let new arms race; an arm that had won has to win again."""
         assert isinstance(state, RaceState)
         state.racing[first:] = 1.0
-        state.answer[:] = 0.0
+        state.answer[0].winner = state.answer[0].when = 0.0
         state.beaten[:] = 0.0
 
     def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
@@ -290,10 +300,10 @@ class Race(CompiledLearner):
             for arm in np.argsort(state.dropped, kind="stable").tolist()
             if state.racing[arm] == 0.0
         ]
-        winner = int(state.answer[WINNER]) - 1
+        winner = int(state.answer[0].winner) - 1
         racing = tuple(int(arm) for arm in np.flatnonzero(state.racing))
         known = None if winner < 0 else winner
-        return Report(race=RaceReport(known, int(state.answer[WHEN]), racing, tuple(gone)))
+        return Report(race=RaceReport(known, int(state.answer[0].when), racing, tuple(gone)))
 
 
 @step
@@ -400,7 +410,7 @@ def _fewest(params: RaceParams, state: RaceState) -> int:
 
 @step
 def _draw(params: RaceParams, state: RaceState, stream: Stream) -> tuple[int, float]:
-    arm = int(state.answer[WINNER]) - 1
+    arm = int(state.answer[0].winner) - 1
     if arm < 0:
         lead = _leader(state)
         arm = _untried(state, lead)
@@ -437,7 +447,7 @@ def _length(params: RaceParams, state: RaceState, arm: int) -> int:
     if plays == 0.0:
         return params.first
     rounds = (params.growth - 1.0) * plays
-    if state.answer[WINNER] > 0.0:
+    if state.answer[0].winner > 0.0:
         total = 0.0
         for i in range(state.plays.size):
             total += state.plays[i]
@@ -481,7 +491,7 @@ def _update(params: RaceParams, state: RaceState, lesson: Lesson) -> None:
 def _settle(params: RaceParams, state: RaceState) -> None:
     """Let arms leave that are worse beyond doubt, and name the winner once it is known."""
     lead = _leader(state)
-    if state.answer[WINNER] > 0.0 or lead < 0:
+    if state.answer[0].winner > 0.0 or lead < 0:
         return
     total, left, good = -params.before, 0, True
     for i in range(state.plays.size):
@@ -504,8 +514,8 @@ def _settle(params: RaceParams, state: RaceState) -> None:
         elif params.tolerance > 0.0 and good:
             good = _against(params, state, lead, i, params.tolerance) >= 1.0
     if left == 1 or (params.tolerance > 0.0 and good):
-        state.answer[WINNER] = lead + 1.0
-        state.answer[WHEN] = total
+        state.answer[0].winner = lead + 1.0
+        state.answer[0].when = total
 
 
 @step
@@ -538,7 +548,7 @@ def run_race(
     ever. ``scale`` is that of the Laplace noise. For planning: no feedback of anyone is involved.
     """
     total, best = 0.0, int(np.argmin(means))
-    while state.answer[WINNER] == 0.0 and total < most:
+    while state.answer[0].winner == 0.0 and total < most:
         arm, importance = _draw(params, state, stream)
         rounds = _length(params, state, arm)
         if sd > 0.0:
@@ -552,4 +562,4 @@ def run_race(
         total += rounds
         if state.racing[best] == 0.0:
             return total
-    return state.answer[WHEN] if state.answer[WINNER] > 0.0 else -1.0
+    return state.answer[0].when if state.answer[0].winner > 0.0 else -1.0

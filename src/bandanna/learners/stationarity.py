@@ -15,19 +15,32 @@ with ``r`` earlier releases, by bounds that hold for each. Proofs: ``docs/theory
 from __future__ import annotations
 
 import math
-from typing import NotRequired, TypedDict
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NotRequired, Protocol, TypedDict
 
 from bandanna._core.compiled import step
+from bandanna.learners.records import record_of
 
-TESTS, ALARM, CLOSEST, ARM, AFTER, OLD, NEW, ALLOWED, ADDED = range(9)
-"""Where the guard keeps what it has seen: tests; alarm or not; the largest difference over what is
-allowed; then of that test: its arm, rounds before it, old mean, new mean and what was allowed;
-and how many arms were added to those it began with."""
-GUARD = 9
-"""Numbers the guard keeps."""
+
+class Seen(Protocol):
+    """What the guard has seen."""
+
+    tests: float
+    alarm: float
+    """1 once there was one."""
+    closest: float
+    """The largest difference over what is allowed; the next five are of that test."""
+    arm: float
+    after: float
+    """Rounds before it."""
+    old: float
+    """The arm's mean before, and then."""
+    new: float
+    allowed: float
+    added: float
+    """Arms that were added to those it began with."""
+
+
+SEEN = record_of(Seen)
 
 MIXED = 25.0
 """Where the bound for all times is tightest: from about four times as many draws on."""
@@ -52,20 +65,18 @@ def largest_difference(
 
 
 @step
-def note_test(
-    seen: NDArray[np.float64], arm: int, rounds: float, old: float, new: float, allowed: float
-) -> None:
+def note_test(seen: Seen, arm: int, rounds: float, old: float, new: float, allowed: float) -> None:
     """Count a comparison of means; the guard remembers the most telling one."""
-    seen[TESTS] += 1.0
+    seen.tests += 1.0
     ratio = abs(new - old) / allowed
-    if ratio > seen[CLOSEST]:
-        seen[CLOSEST] = ratio
-        seen[ARM] = arm
-        seen[AFTER] = rounds
-        seen[OLD] = old
-        seen[NEW] = new
-        seen[ALLOWED] = allowed
-        seen[ALARM] = 1.0 if ratio > 1.0 else 0.0
+    if ratio > seen.closest:
+        seen.closest = ratio
+        seen.arm = arm
+        seen.after = rounds
+        seen.old = old
+        seen.new = new
+        seen.allowed = allowed
+        seen.alarm = 1.0 if ratio > 1.0 else 0.0
 
 
 class ArmChange(TypedDict):
@@ -92,20 +103,20 @@ class GuardReport(TypedDict):
     most_telling: NotRequired[ArmChange]
 
 
-def guard_report(seen: NDArray[np.float64], *, guard: bool, false_alarm: float) -> GuardReport:
+def guard_report(seen: Seen, *, guard: bool, false_alarm: float) -> GuardReport:
     """Say what the guard has seen."""
     report = GuardReport(
         guard=guard,
-        tests=int(seen[TESTS]),
-        alarm=bool(seen[ALARM]),
+        tests=int(seen.tests),
+        alarm=bool(seen.alarm),
         false_alarm=false_alarm,
     )
-    if seen[TESTS]:
+    if seen.tests:
         report["most_telling"] = ArmChange(
-            arm=int(seen[ARM]),
-            after_rounds=int(seen[AFTER]),
-            loss_before=float(1.0 - seen[OLD]),
-            loss_then=float(1.0 - seen[NEW]),
-            difference_allowed=float(seen[ALLOWED]),
+            arm=int(seen.arm),
+            after_rounds=int(seen.after),
+            loss_before=float(1.0 - seen.old),
+            loss_then=float(1.0 - seen.new),
+            difference_allowed=float(seen.allowed),
         )
     return report

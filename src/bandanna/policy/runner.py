@@ -43,8 +43,9 @@ from bandanna.learners.exp4 import (
     exp4_learn_all,
     exp4_update,
 )
-from bandanna.learners.phased_state import LEAD, LEFT, PHASE, SIZE
+from bandanna.learners.phased_state import PHASE, PhaseNumbers
 from bandanna.learners.phased_steps import draw_from
+from bandanna.learners.records import Record
 from bandanna.learners.sampling import pick
 from bandanna.learners.steps import (
     Lesson,
@@ -237,22 +238,22 @@ def pick_once(weights: NDArray[np.float64], stream: Stream) -> int:
 def order_once(
     planned: NDArray[np.float64],
     left: NDArray[np.float64],
-    phase: NDArray[np.float64],
+    phase: Record[PhaseNumbers],
     order: NDArray[np.int32],
     stream: Stream,
 ) -> None:
     """Draw the order of a phase, from Python."""
     for position in range(order.size):
-        order[position] = draw_from(planned, left, phase, stream)[0]
+        order[position] = draw_from(planned, left, phase[0], stream)[0]
 
 
 def draw_phase(planned: NDArray[np.float64], stream: Stream) -> Phase:
     """Draw in which order the arms of a phase are played."""
     words = tuple(int(word) for word in stream)
-    phase = np.zeros(PHASE)
-    phase[SIZE] = phase[LEFT] = planned.sum()
-    phase[LEAD] = planned.argmax()
-    order = np.zeros(int(phase[SIZE]), dtype=np.int32)
+    phase = np.zeros(1, PHASE)
+    phase[0].length = phase[0].left = planned.sum()
+    phase[0].lead = planned.argmax()
+    order = np.zeros(int(phase[0].length), dtype=np.int32)
     order_once(planned, planned.copy(), phase, order, stream)
     return Phase(planned, words, order)
 
