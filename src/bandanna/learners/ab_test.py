@@ -94,15 +94,13 @@ class AbTest(PhaseLearner):
             state.sums[:] = [known.rounds * known.mean for known in self.prior]
         return state
 
-    def welcome(self, state: NamedTuple, first: int) -> None:
+    def welcome(self, state: AbTestState, first: int) -> None:
         """Leave new arms out of what is known: they are tried in the exploration only."""
-        assert isinstance(state, AbTestState)
         state.phase[0].left = state.left.sum()
         state.phase[0].lead = float(state.left.argmax())
 
-    def chances(self, state: NamedTuple) -> Floats | None:
+    def chances(self, state: AbTestState) -> Floats | None:
         """Return the shares of the open phase; None before the first."""
-        assert isinstance(state, AbTestState)
         return state.planned / state.phase[0].length if state.phase[0].length > 0.0 else None
 
 

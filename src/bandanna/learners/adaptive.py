@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from bandanna._core import checks
 from bandanna._core.compiled import once, python_source, step
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
-from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
+from bandanna.learners.base import CompiledLearner, Report, State, aligned_zeros
 from bandanna.learners.centring import baseline_of, with_baseline
 from bandanna.learners.exp3 import (
     CentredExp3Params,
@@ -117,7 +117,7 @@ class AdaptiveState(NamedTuple):
 
 
 @step
-def adaptive_part(state: Any) -> AdaptiveState:
+def adaptive_part(state: State) -> AdaptiveState:
     """Return what an adaptive learner works on, of a state that has its fields among others."""
     return AdaptiveState(
         state.losses,
@@ -191,7 +191,7 @@ class Adaptive(CompiledLearner):
     )
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
+        super().__post_init__()
         if self.losses is not None:
             checks.set_fields(self, losses=checks.whole("losses", self.losses, at_least=1))
         if self.memory is not None and not checks.as_float(self.memory) >= 1.0:
@@ -245,13 +245,12 @@ class Adaptive(CompiledLearner):
                 state.totals[0].bound = 0.0
         return state
 
-    def report(self, state: NamedTuple) -> Report:
+    def report(self, state: AdaptiveState) -> Report:
         """Bound the regret by what was met, and say whether the net was needed.
 
         In expectation over runs the regret against any arm is at most the mean of the bound, when
         losses came back in order and ``noise`` is theirs.
         """
-        assert isinstance(state, AdaptiveState)
         met = regret_so_far_once(self.params(), state) if state.totals[0].updates else 0.0
         if self.budget is None:
             return Report(regret=met)
@@ -260,23 +259,23 @@ class Adaptive(CompiledLearner):
             net["after"] = int(state.totals[0].switched)
         return Report(regret=met, net=net)
 
-    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+    def take_back(self, state: AdaptiveState, arm: int, importance: float) -> None:
         """Forget a draw whose batch taught nothing: with late feedback, nearly."""
-        assert isinstance(state, AdaptiveState)
         if not state.totals[0].rate:
             state.losses[:] -= state.predictions
             return
         exp3 = CentredExp3Params(float(state.totals[0].rate), 0.0)
         take_back_once(exp3, CentredExp3State(state.losses, state.chances, state.rest))
 
-    def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
+    def with_arms(
+        self, state: AdaptiveState, kept: list[int], added: int
+    ) -> tuple[Self, AdaptiveState]:
         """Return a learner for other arms: its budget was for those that there were."""
         learner, fresh = super().with_arms(state, kept, added)
         return replace(learner, budget=None), fresh
 
-    def welcome(self, state: NamedTuple, first: int) -> None:
+    def welcome(self, state: AdaptiveState, first: int) -> None:
         """Let new arms start level with the best, by losses and predictions together."""
-        assert isinstance(state, AdaptiveState)
         if state.totals[0].rate:  # centred EXP3 plays
             state.losses[first:] = state.losses[:first].min()
             weights = np.exp(state.totals[0].rate * (state.losses.min() - state.losses))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bandanna._core import checks
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import JSON, InputError
 from bandanna.learners.net import NetReport
@@ -19,6 +20,9 @@ from bandanna.learners.steps import draw_once, update_once
 
 LINE = 8
 """Floats in a cache line."""
+
+State = Any
+"""A named tuple of arrays, of a learner's own kind."""
 
 SCRATCH = "scratch"
 """How fields of a state are named that mean nothing between steps."""
@@ -120,7 +124,7 @@ class Compiled(ABC):
     starts: ClassVar[bool] = False
     """Whether it can start from released sums: it has a parameter ``prior``."""
 
-    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
+    def chances(self, state: State) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw; None where it is not known.
 
         Where a state holds it under the name ``chances``, a draw from a copy brings it up to date.
@@ -129,17 +133,17 @@ class Compiled(ABC):
             return None
         return self._drawn_from(state)
 
-    def report(self, state: NamedTuple) -> Report:
+    def report(self, state: State) -> Report:
         """Say what the learner knows of its own run: nothing, unless it keeps track of it."""
         return Report()
 
-    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:  # noqa: B027
+    def take_back(self, state: State, arm: int, importance: float) -> None:  # noqa: B027
         """Take a draw back whose batch taught nothing; for learners that count what they await."""
 
-    def adjust(self, state: NamedTuple, planned: int, had: int) -> None:  # noqa: B027
+    def adjust(self, state: State, planned: int, had: int) -> None:  # noqa: B027
         """Learn that a phase had another number of rounds than was planned for it."""
 
-    def _drawn_from(self, state: NamedTuple) -> NDArray[np.float64]:
+    def _drawn_from(self, state: State) -> NDArray[np.float64]:
         copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
         draw_once(self.params(), copy, new_stream(0))
         chances: NDArray[np.float64] = copy._asdict()["chances"]
@@ -150,7 +154,7 @@ class Compiled(ABC):
         """Return the parameters as a named tuple of numbers, for compiled code."""
 
     @abstractmethod
-    def start(self) -> NamedTuple:
+    def start(self) -> State:
         """Return a fresh state: a named tuple of arrays, changed in place by the steps."""
 
     def to_dict(self) -> JSON:
@@ -167,13 +171,17 @@ class CompiledLearner(Compiled, Learner):
         """Start to play, drawing arms from a stream."""
         return CompiledPlayer(self, stream)
 
-    def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        checks.set_fields(self, arms=checks.arms(self.arms))
+
+    def with_arms(self, state: State, kept: list[int], added: int) -> tuple[Self, State]:
         """Return a learner for other arms, and its state: what is known of those that are kept.
 
         New arms follow those. What the fields in ``per_arm`` do not hold is kept as it is.
         """
-        changes: JSON = {"arms": len(kept) + added} | ({"prior": None} if self.starts else {})
-        learner = dataclasses.replace(self, **changes)  # type: ignore[type-var]
+        prior: JSON = {"prior": None} if self.starts else {}
+        learner = dataclasses.replace(self, arms=len(kept) + added, **prior)  # type: ignore[type-var]
         fresh = learner.start()
         for name, known in state._asdict().items():
             array = getattr(fresh, name)
@@ -184,7 +192,7 @@ class CompiledLearner(Compiled, Learner):
         learner.welcome(fresh, len(kept))
         return learner, fresh
 
-    def welcome(self, state: NamedTuple, first: int) -> None:
+    def welcome(self, state: State, first: int) -> None:
         """Make a state whole in which arms from ``first`` on are new: level with the best."""
 
 

@@ -137,7 +137,7 @@ class DpKlucb(CompiledLearner):
     )
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
+        super().__post_init__()
         checks.epsilon(self.epsilon)
         checks.within("growth", self.growth, 1.01, 100.0)
         checks.within("false_alarm", self.false_alarm, 1e-12, 1.0)
@@ -169,28 +169,24 @@ class DpKlucb(CompiledLearner):
             state.squared[:] = told.squares - MOST_SQUARE * told.rounds
         return state
 
-    def welcome(self, state: NamedTuple, first: int) -> None:
+    def welcome(self, state: DpKlucbState, first: int) -> None:
         """Know nothing of new arms; the learner behind lets them start level with the best."""
-        assert isinstance(state, DpKlucbState)
         self._adaptive(1).welcome(python_source(adaptive_part)(state), first)
         for arm in range(first, state.shares.size):
             state.guard[0].added += 1.0
             state.shares[arm] = 0.5 / (state.guard[0].added * (state.guard[0].added + 1.0))
 
-    def chances(self, state: NamedTuple) -> Floats | None:
+    def chances(self, state: DpKlucbState) -> Floats | None:
         """Return the distribution of the next draw: there is one after an alarm."""
-        assert isinstance(state, DpKlucbState)
         return self._drawn_from(state) if state.guard[0].alarm > 0.0 else None
 
-    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+    def take_back(self, state: DpKlucbState, arm: int, importance: float) -> None:
         """Wait no more for the loss of a draw."""
-        assert isinstance(state, DpKlucbState)
         if importance == CHOSEN:
             state.waiting[arm] -= 1.0
 
-    def report(self, state: NamedTuple) -> Report:
+    def report(self, state: DpKlucbState) -> Report:
         """Say what the guard has seen."""
-        assert isinstance(state, DpKlucbState)
         odds = float(self.false_alarm)
         return Report(guard=guard_report(state.guard[0], guard=bool(self.guard), false_alarm=odds))
 

@@ -171,7 +171,7 @@ class Exp3(CompiledLearner):
     per_arm: ClassVar[tuple[str, ...]] = ("losses", "weights", "chances")
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
+        super().__post_init__()
         if self.learning_rate is None and (self.share or not self.centred):
             raise InputError("learning_rate=None needs centred=True and no share.")
         if self.learning_rate is not None:

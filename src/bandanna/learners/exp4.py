@@ -193,9 +193,8 @@ class Exp4(ExpertLearner):
         state.total[0] = self.experts
         return state
 
-    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
+    def chances(self, state: Exp4State) -> NDArray[np.float64] | None:
         """Return the weight of each expert."""
-        assert isinstance(state, Exp4State)
         chances: NDArray[np.float64] = state.weights / state.weights.sum()
         return chances
 

@@ -59,7 +59,7 @@ class FixedArm(CompiledLearner):
         """Return the state before the first round."""
         return FixedArmState(np.zeros(1, dtype=np.int64))
 
-    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
+    def chances(self, state: FixedArmState) -> NDArray[np.float64] | None:
         """Return the distribution of every draw."""
         chances: NDArray[np.float64] = np.eye(self.arms)[self.arm]
         return chances

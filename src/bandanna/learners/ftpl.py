@@ -59,7 +59,7 @@ class Ftpl(CompiledLearner):
     per_arm: ClassVar[tuple[str, ...]] = ("losses",)
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
+        super().__post_init__()
         checks.positive("learning_rate", self.learning_rate)
         checks.whole("resamples", self.resamples, at_least=1)
 
@@ -71,9 +71,8 @@ class Ftpl(CompiledLearner):
         """Return the state before the first round."""
         return FtplState(losses=np.zeros(self.arms))
 
-    def welcome(self, state: NamedTuple, first: int) -> None:
+    def welcome(self, state: FtplState, first: int) -> None:
         """Let new arms start level with the best."""
-        assert isinstance(state, FtplState)
         level_with_best(state.losses, first)
 
 

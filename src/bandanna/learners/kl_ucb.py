@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
 from bandanna.learners.base import CompiledLearner, aligned_zeros
@@ -56,9 +55,6 @@ class KlUcb(CompiledLearner):
     ranks: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = ("losses", "plays", "waiting")
 
-    def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
-
     def params(self) -> KlUcbParams:
         """Return the numbers for the compiled steps."""
         return KlUcbParams(0.0)
@@ -67,9 +63,8 @@ class KlUcb(CompiledLearner):
         """Return the state before the first round."""
         return KlUcbState(*aligned_zeros(self.arms, self.arms, self.arms))
 
-    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+    def take_back(self, state: KlUcbState, arm: int, importance: float) -> None:
         """Wait no more for the loss of a draw."""
-        assert isinstance(state, KlUcbState)
         state.waiting[arm] -= 1.0
 
 

@@ -190,7 +190,7 @@ class Race(CompiledLearner):
     )
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
+        super().__post_init__()
         checks.epsilon(self.epsilon)
         if self.rounds is not None:
             checks.set_fields(self, rounds=checks.rounds(self.rounds))
@@ -264,7 +264,7 @@ class Race(CompiledLearner):
             settle_once(self.params(), state)
         return state
 
-    def with_arms(self, state: NamedTuple, kept: list[int], added: int) -> tuple[Self, NamedTuple]:
+    def with_arms(self, state: RaceState, kept: list[int], added: int) -> tuple[Self, RaceState]:
         """Return a learner for other arms, which remembers how many rounds were known before."""
         learner, fresh = super().with_arms(state, kept, added)
         return replace(
@@ -274,22 +274,19 @@ class Race(CompiledLearner):
             ever=(self.ever or self.arms) + added,
         ), fresh
 
-    def welcome(self, state: NamedTuple, first: int) -> None:
+    def welcome(self, state: RaceState, first: int) -> None:
         """Let new arms race; an arm that had won has to win again."""
-        assert isinstance(state, RaceState)
         state.racing[first:] = 1.0
         state.answer[0].winner = state.answer[0].when = 0.0
         state.beaten[:] = 0.0
 
-    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+    def take_back(self, state: RaceState, arm: int, importance: float) -> None:
         """Wait no more for a batch that taught nothing."""
-        assert isinstance(state, RaceState)
         if importance == CHOSEN:
             state.waiting[arm] -= 1.0
 
-    def report(self, state: NamedTuple) -> Report:
+    def report(self, state: RaceState) -> Report:
         """Say who is still in the race, and who left it why."""
-        assert isinstance(state, RaceState)
         gone = [
             Dropped(
                 arm,

@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, normal, uniform
 from bandanna.learners.base import CompiledLearner, aligned_zeros
@@ -52,9 +51,6 @@ class Thompson(CompiledLearner):
     tells_chance: ClassVar[bool] = False
     ranks: ClassVar[bool] = True
     per_arm: ClassVar[tuple[str, ...]] = ("ones", "zeros")
-
-    def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
 
     def params(self) -> ThompsonParams:
         """Return the numbers for the compiled steps."""

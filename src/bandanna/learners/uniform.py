@@ -8,7 +8,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners.base import CompiledLearner
@@ -41,9 +40,6 @@ class Uniform(CompiledLearner):
     name: ClassVar[str] = "uniform"
     per_arm: ClassVar[tuple[str, ...]] = ("updates",)
 
-    def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
-
     def params(self) -> UniformParams:
         """Return the numbers for the compiled steps."""
         return UniformParams(int(self.arms))
@@ -52,7 +48,7 @@ class Uniform(CompiledLearner):
         """Return the state before the first round."""
         return UniformState(np.zeros(self.arms, dtype=np.int64))
 
-    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
+    def chances(self, state: UniformState) -> NDArray[np.float64] | None:
         """Return the distribution of every draw."""
         chances: NDArray[np.float64] = np.full(self.arms, 1.0 / self.arms)
         return chances
