@@ -16,13 +16,14 @@ linear and one step is enough; warm-started, two evaluations are typical. The ro
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream, uniform
+from bandanna.learners.base import CompiledLearner, State
 from bandanna.learners.sampling import capped_inverse, pick
 
 Floats = NDArray[np.float64]
@@ -42,22 +43,28 @@ class FtrlState(NamedTuple):
     updates: NDArray[np.int64]
 
 
-FTRL_PER_ARM = ("losses", "chances")
+class FtrlLearner(CompiledLearner):
+    """A learner that keeps estimated losses and the distribution that follows from them."""
+
+    per_arm: ClassVar[tuple[str, ...]] = ("losses", "chances")
+
+    def start(self) -> FtrlState:
+        """Return the state before the first round: the uniform distribution."""
+        return FtrlState(
+            losses=np.zeros(self.arms),
+            chances=np.full(self.arms, 1.0 / self.arms),
+            root=np.zeros(1),
+            updates=np.zeros(2, dtype=np.int64),
+        )
+
+    def welcome(self, state: State, first: int) -> None:
+        """Let new arms start level with the best."""
+        level_with_best(state.losses, first)
 
 
 def level_with_best(losses: Floats, first: int) -> None:
     """Let arms from ``first`` on, which are new, start with the smallest of the other losses."""
     losses[first:] = losses[:first].min()
-
-
-def start_uniform(arms: int) -> FtrlState:
-    """Return the state before the first round: the uniform distribution."""
-    return FtrlState(
-        losses=np.zeros(arms),
-        chances=np.full(arms, 1.0 / arms),
-        root=np.zeros(1),
-        updates=np.zeros(2, dtype=np.int64),
-    )
 
 
 @step
@@ -78,22 +85,22 @@ def centre(losses: Floats) -> None:
 
 
 @step
-def solve_square(losses: Floats, chances: Floats, c: float, y: float) -> float:
-    """Fill ``chances`` for p = 2 from centred losses, starting at ``y``; returns the root."""
-    y = min(max(y, c), c * math.sqrt(losses.size))
+def solve(losses: Floats, chances: Floats, c: float, y: float, p: float) -> float:
+    """Fill ``chances`` from centred losses, starting at ``y``; returns the root."""
+    y = min(max(y, c), c * _root(float(losses.size), p))
     total = 1.0
     for _ in range(MAX_STEPS):
         total = 0.0
-        cubes = 0.0
+        slope = 0.0
         for i in range(losses.size):
             ratio = c / (losses[i] + y)
-            square = ratio * ratio
-            chances[i] = square
-            total += square
-            cubes += square * ratio
+            value = ratio * ratio if p == 2.0 else ratio**p
+            chances[i] = value
+            total += value
+            slope += value * ratio
         if abs(total - 1.0) <= TOLERANCE:
             break
-        y = max(y + c * total * (math.sqrt(total) - 1.0) / cubes, c)
+        y = max(y + c * total * (_root(total, p) - 1.0) / slope, c)
     scale = 1.0 / total
     for i in range(losses.size):
         chances[i] *= scale
@@ -101,23 +108,5 @@ def solve_square(losses: Floats, chances: Floats, c: float, y: float) -> float:
 
 
 @step
-def solve_power(losses: Floats, chances: Floats, c: float, y: float, p: float) -> float:
-    """Fill ``chances`` for any p from centred losses, starting at ``y``; returns the root."""
-    y = min(max(y, c), c * losses.size ** (1.0 / p))
-    total = 1.0
-    for _ in range(MAX_STEPS):
-        total = 0.0
-        slope = 0.0
-        for i in range(losses.size):
-            ratio = c / (losses[i] + y)
-            value = ratio**p
-            chances[i] = value
-            total += value
-            slope += value * ratio
-        if abs(total - 1.0) <= TOLERANCE:
-            break
-        y = max(y + c * total * (total ** (1.0 / p) - 1.0) / slope, c)
-    scale = 1.0 / total
-    for i in range(losses.size):
-        chances[i] *= scale
-    return y
+def _root(x: float, p: float) -> float:
+    return math.sqrt(x) if p == 2.0 else x ** (1.0 / p)

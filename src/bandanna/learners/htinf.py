@@ -10,17 +10,7 @@ from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
-from bandanna.learners.base import CompiledLearner
-from bandanna.learners.ftrl import (
-    FTRL_PER_ARM,
-    FtrlState,
-    centre,
-    draw_arm,
-    level_with_best,
-    solve_power,
-    solve_square,
-    start_uniform,
-)
+from bandanna.learners.ftrl import FtrlLearner, FtrlState, centre, draw_arm, solve
 from bandanna.learners.steps import Lesson, register
 
 
@@ -33,7 +23,7 @@ class HtinfParams(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Htinf(CompiledLearner):
+class Htinf(FtrlLearner):
     """Follow the regularised leader, skipping losses that are too large for their probability.
 
     Needs no horizon. With ``E|loss| ** alpha <= sigma ** alpha`` and truncated non-negative
@@ -61,10 +51,9 @@ class Htinf(CompiledLearner):
     alpha: float = 2.0
     sigma: float = 1.0
     name: ClassVar[str] = "htinf"
-    per_arm: ClassVar[tuple[str, ...]] = FTRL_PER_ARM
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
+        super().__post_init__()
         if checks.within("alpha", self.alpha, 1.0, 2.0) == 1.0:
             raise InputError("alpha must be above 1 and at most 2; got 1.")
         checks.positive("sigma", self.sigma)
@@ -72,15 +61,6 @@ class Htinf(CompiledLearner):
     def params(self) -> HtinfParams:
         """Return the numbers for the compiled steps."""
         return HtinfParams(float(self.alpha), float(self.sigma), skip_factor(self.alpha))
-
-    def start(self) -> FtrlState:
-        """Return the state before the first round: the uniform distribution."""
-        return start_uniform(self.arms)
-
-    def welcome(self, state: NamedTuple, first: int) -> None:
-        """Let new arms start level with the best."""
-        assert isinstance(state, FtrlState)
-        level_with_best(state.losses, first)
 
 
 def skip_factor(alpha: float) -> float:
@@ -104,12 +84,8 @@ def _inverse_rate(params: HtinfParams, state: FtrlState) -> float:
 def _draw(params: HtinfParams, state: FtrlState, stream: Stream) -> tuple[int, float]:
     c = _inverse_rate(params, state)
     centre(state.losses)
-    if params.alpha == 2.0:
-        root = solve_square(state.losses, state.chances, c, state.root[0])
-    else:
-        power = params.alpha / (params.alpha - 1.0)
-        root = solve_power(state.losses, state.chances, c, state.root[0], power)
-    state.root[0] = root
+    power = params.alpha / (params.alpha - 1.0)
+    state.root[0] = solve(state.losses, state.chances, c, state.root[0], power)
     return draw_arm(state, stream)
 
 

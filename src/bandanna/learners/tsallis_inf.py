@@ -10,20 +10,13 @@ from bandanna._core import checks
 from bandanna._core.compiled import kernel, step
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
-from bandanna.learners.base import CompiledLearner
+from bandanna.learners.base import State
 from bandanna.learners.centring import baseline_of, root_baseline, with_baseline
-from bandanna.learners.ftrl import (
-    FTRL_PER_ARM,
-    FtrlState,
-    centre,
-    draw_arm,
-    level_with_best,
-    solve_square,
-    start_uniform,
-)
+from bandanna.learners.ftrl import FtrlLearner, FtrlState, centre, draw_arm, solve
 from bandanna.learners.steps import Lesson, register
 
 ESTIMATORS = ("reduced-variance", "importance-weighted", "centred")
+REDUCED, PLAIN, CENTRED = range(3)
 
 BASELINE_FROM = 16
 """First draw with a baseline: from there on the learning rate 4 / sqrt(t) is at most 1."""
@@ -36,20 +29,17 @@ SHORTEST = 18
 
 
 class TsallisInfParams(NamedTuple):
-    """Numbers for the compiled steps: 1 / eta_t is ``rate * sqrt(t)``."""
+    """Numbers for the compiled steps."""
 
     rate: float
-    reduced_variance: bool
-
-
-class CentredTsallisParams(NamedTuple):
-    """Numbers for the compiled steps: 2 / eta, or 0 where it is ``sqrt(t) / 2``."""
-
+    """In round t the chances are ``(c / (loss + root))**2`` with ``c = rate * sqrt(t)``."""
     fixed: float
+    """What c is instead, or 0."""
+    estimator: int
 
 
 @dataclass(frozen=True)
-class TsallisInf(CompiledLearner):
+class TsallisInf(FtrlLearner):
     """Follow the leader regularised by the square roots of the probabilities.
 
     Needs no horizon and is optimal up to constants, whether losses are adversarial or random.
@@ -81,10 +71,9 @@ class TsallisInf(CompiledLearner):
     estimator: str = "reduced-variance"
     losses: int | None = None
     name: ClassVar[str] = "tsallis-inf"
-    per_arm: ClassVar[tuple[str, ...]] = FTRL_PER_ARM
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, arms=checks.arms(self.arms))
+        super().__post_init__()
         if self.estimator not in ESTIMATORS:
             raise InputError(
                 f"estimator must be one of {', '.join(ESTIMATORS)}; got {self.estimator!r}."
@@ -94,45 +83,37 @@ class TsallisInf(CompiledLearner):
             if self.estimator != "centred":
                 raise InputError(f"losses needs estimator='centred'; got {self.estimator!r}.")
 
-    def params(self) -> TsallisInfParams | CentredTsallisParams:
+    def params(self) -> TsallisInfParams:
         """Return the numbers for the compiled steps."""
-        if self.estimator == "centred":
-            # 2 / eta where eta**2 = 32 (1 - 1 / sqrt(K)) / n
-            spread = 1.0 - 1.0 / math.sqrt(self.arms)
-            return CentredTsallisParams(math.sqrt((self.losses or 0) / (8.0 * spread)))
-        reduced = self.estimator == "reduced-variance"
-        return TsallisInfParams(rate=0.5 if reduced else 1.0, reduced_variance=reduced)
+        # c is 2 / eta where eta**2 = 32 (1 - 1 / sqrt(K)) / n
+        fixed = math.sqrt((self.losses or 0) / (8.0 * (1.0 - 1.0 / math.sqrt(self.arms))))
+        estimator = ESTIMATORS.index(self.estimator)
+        return TsallisInfParams(1.0 if estimator == PLAIN else 0.5, fixed, estimator)
 
-    def start(self) -> FtrlState:
-        """Return the state before the first round: the uniform distribution."""
-        return start_uniform(self.arms)
-
-    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+    def take_back(self, state: State, arm: int, importance: float) -> None:
         """Forget a draw whose batch taught nothing: with late feedback, nearly."""
-        assert isinstance(state, FtrlState)
-        params = self.params()
-        if isinstance(params, TsallisInfParams):
-            _take_back_once(params, state)
-        else:
-            _take_back_centred_once(params, state)
+        _take_back_once(self.params(), state)
 
-    def welcome(self, state: NamedTuple, first: int) -> None:
-        """Let new arms start level with the best."""
-        assert isinstance(state, FtrlState)
-        level_with_best(state.losses, first)
+
+@step
+def _scale(params: TsallisInfParams, state: FtrlState) -> float:
+    """Return c in round t, one more than the number of updates."""
+    return params.fixed or params.rate * math.sqrt(state.updates[0] + 1.0)
 
 
 @step
 def _draw(params: TsallisInfParams, state: FtrlState, stream: Stream) -> tuple[int, float]:
-    c = params.rate * math.sqrt(state.updates[0] + 1.0)
+    """Draw an arm, and add every arm's baseline to its losses."""
+    c = _scale(params, state)
     centre(state.losses)
-    state.root[0] = solve_square(state.losses, state.chances, c, state.root[0])
+    state.root[0] = solve(state.losses, state.chances, c, state.root[0], 2.0)
     arm, importance = draw_arm(state, stream)
-    if not params.reduced_variance:
+    if params.estimator == PLAIN:
         return arm, importance
-    state.updates[DRAWS] += 1
-    _add_baselines(state, 1.0)
-    return arm, with_baseline(importance, _baseline(state, arm))
+    if params.estimator == REDUCED:
+        state.updates[DRAWS] += 1
+    _add_baselines(params, state, 1.0)
+    return arm, with_baseline(importance, _baseline(params, state, arm))
 
 
 @step
@@ -146,18 +127,24 @@ def _rare(state: FtrlState) -> float:
 
 
 @step
-def _baseline(state: FtrlState, arm: int) -> float:
-    """Return 1/2 for an arm that is not rare, and 0 for one that is."""
+def _baseline(params: TsallisInfParams, state: FtrlState, arm: int) -> float:
+    """Return an arm's baseline; that of reduced variance is 1/2 unless the arm is rare, then 0."""
+    if params.estimator == CENTRED:
+        return root_baseline(state.chances[arm], _scale(params, state))
     return 0.5 if state.chances[arm] >= _rare(state) else 0.0
 
 
 @step
-def _add_baselines(state: FtrlState, sign: float) -> None:
-    """Add every arm's baseline to its losses, or take it away again, up to a common constant.
+def _add_baselines(params: TsallisInfParams, state: FtrlState, sign: float) -> None:
+    """Add every arm's baseline to its losses, or take it away again, less 1/2.
 
-    Adding 1/2 to every arm changes nothing, so instead of adding it to the common arms we subtract
-    it from the rare ones: sums stay small over 10**8 rounds.
+    Adding 1/2 to every arm changes nothing, and without it sums stay small over 10**8 rounds.
     """
+    if params.estimator == CENTRED:
+        c = _scale(params, state)
+        for i in range(state.losses.size):
+            state.losses[i] += sign * (root_baseline(state.chances[i], c) - 0.5)
+        return
     rare = _rare(state)
     if rare < math.inf:
         for i in range(state.losses.size):
@@ -167,40 +154,10 @@ def _add_baselines(state: FtrlState, sign: float) -> None:
 
 @step
 def _update(params: TsallisInfParams, state: FtrlState, lesson: Lesson) -> None:
-    """Add ``(loss - B) / chance`` to the arm that was played; all baselines came with the draw."""
-    baseline = 0.0
-    if params.reduced_variance:
-        baseline = baseline_of(lesson.importance, _baseline(state, lesson.arm))
-    state.losses[lesson.arm] += (lesson.loss - baseline) * lesson.importance
-    state.updates[0] += 1
-
-
-@step
-def _centred_draw(
-    params: CentredTsallisParams, state: FtrlState, stream: Stream
-) -> tuple[int, float]:
-    """Draw an arm, and add ``b_i - 1/2`` to every arm's loss."""
-    c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
-    centre(state.losses)
-    state.root[0] = solve_square(state.losses, state.chances, c, state.root[0])
-    arm, importance = draw_arm(state, stream)
-    _add_centred(params, state, 1.0)
-    return arm, with_baseline(importance, root_baseline(state.chances[arm], c))
-
-
-@step
-def _add_centred(params: CentredTsallisParams, state: FtrlState, sign: float) -> None:
-    """Add what an estimate adds to all arms, or take it away again."""
-    c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
-    for i in range(state.losses.size):
-        state.losses[i] += sign * (root_baseline(state.chances[i], c) - 0.5)
-
-
-@step
-def _centred_update(params: CentredTsallisParams, state: FtrlState, lesson: Lesson) -> None:
     """Add ``(loss - b) / chance`` to the arm that was played; all baselines came with the draw."""
-    c = params.fixed or 0.5 * math.sqrt(state.updates[0] + 1.0)
-    baseline = baseline_of(lesson.importance, root_baseline(state.chances[lesson.arm], c))
+    baseline = 0.0
+    if params.estimator != PLAIN:
+        baseline = baseline_of(lesson.importance, _baseline(params, state, lesson.arm))
     state.losses[lesson.arm] += (lesson.loss - baseline) * lesson.importance
     state.updates[0] += 1
 
@@ -208,16 +165,10 @@ def _centred_update(params: CentredTsallisParams, state: FtrlState, lesson: Less
 @kernel
 def _take_back_once(params: TsallisInfParams, state: FtrlState) -> None:
     """Take back the newest draw, from Python."""
-    if params.reduced_variance:
-        _add_baselines(state, -1.0)
+    if params.estimator != PLAIN:
+        _add_baselines(params, state, -1.0)
+    if params.estimator == REDUCED:
         state.updates[DRAWS] -= 1
 
 
-@kernel
-def _take_back_centred_once(params: CentredTsallisParams, state: FtrlState) -> None:
-    """Take back the newest draw of centred Tsallis-INF, from Python."""
-    _add_centred(params, state, -1.0)
-
-
-register(CentredTsallisParams, _centred_draw, _centred_update)
 register(TsallisInfParams, _draw, _update)
