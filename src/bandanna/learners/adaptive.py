@@ -28,6 +28,7 @@ from bandanna.learners.exp3 import (
     centred_draw,
     centred_update,
     take_back_once,
+    welcome_centred,
 )
 from bandanna.learners.log_barrier import BEARABLE, higher_orders, solve_log_barrier, step_cost
 from bandanna.learners.net import NetReport, rate_for, rest_paid, rest_regret, within_unit
@@ -264,8 +265,7 @@ class Adaptive(CompiledLearner):
         if not state.totals[0].rate:
             state.losses[:] -= state.predictions
             return
-        exp3 = CentredExp3Params(float(state.totals[0].rate), 0.0)
-        take_back_once(exp3, CentredExp3State(state.losses, state.chances, state.rest))
+        take_back_once(*python_source(_rest)(state))
 
     def with_arms(
         self, state: AdaptiveState, kept: list[int], added: int
@@ -277,12 +277,17 @@ class Adaptive(CompiledLearner):
     def welcome(self, state: AdaptiveState, first: int) -> None:
         """Let new arms start level with the best, by losses and predictions together."""
         if state.totals[0].rate:  # centred EXP3 plays
-            state.losses[first:] = state.losses[:first].min()
-            weights = np.exp(state.totals[0].rate * (state.losses.min() - state.losses))
-            state.chances[:] = weights / weights.sum()
+            welcome_centred(*python_source(_rest)(state), first)
             return
         best = (state.losses + state.predictions)[:first].min()
         state.losses[first:] = best - state.predictions[first:]
+
+
+@step
+def _rest(state: AdaptiveState) -> tuple[CentredExp3Params, CentredExp3State]:
+    """Return what centred EXP3 plays the rest with, once the net needs it."""
+    known = CentredExp3State(state.losses, state.chances, state.rest)
+    return CentredExp3Params(state.totals[0].rate, 0.0), known
 
 
 # --- drawing --------------------------------------------------------------------------------
@@ -298,8 +303,8 @@ def adaptive_draw(
     draw, however late the loss comes; the importance carries the one of the arm drawn.
     """
     if state.totals[0].rate > 0.0:
-        exp3 = CentredExp3Params(state.totals[0].rate, 0.0)
-        return centred_draw(exp3, CentredExp3State(state.losses, state.chances, state.rest), stream)
+        exp3, rest = _rest(state)
+        return centred_draw(exp3, rest, stream)
     root, slope = solve_log_barrier(
         state.losses, state.predictions, state.rates, state.chances, state.solution[0].root
     )
@@ -319,11 +324,9 @@ def adaptive_update(params: AdaptiveParams, state: AdaptiveState, lesson: Lesson
     """Learn from a loss, and see whether the net is needed."""
     if state.totals[0].rate > 0.0:
         state.totals[0].updates += 1.0
-        exp3 = CentredExp3Params(state.totals[0].rate, 0.0)
-        rest = CentredExp3State(state.losses, state.chances, state.rest)
+        exp3, rest = _rest(state)
         loss = within_unit(lesson.loss, params.noise)
-        told = Lesson(lesson.arm, lesson.importance, loss, lesson.rounds)
-        centred_update(exp3, rest, told)
+        centred_update(exp3, rest, Lesson(lesson.arm, lesson.importance, loss, lesson.rounds))
         return
     _learn(params, state, lesson)
     if params.budget < math.inf:
@@ -404,15 +407,22 @@ def _forget(params: AdaptiveParams, state: AdaptiveState, forget: float, growth:
     ``growth`` is what the rate of the arm played is about to grow by.
     """
     first, keep, fade = params.first_rate, 1.0 - forget, 1.0 - 0.5 * forget
+    rates, _ = _other_rates(state)
+    state.totals[0].rates += forget * (rates + growth)
+    for i in range(state.losses.size):
+        state.losses[i] *= keep
+        state.rates[i] = first + (state.rates[i] - first) * fade
+
+
+@step
+def _other_rates(state: AdaptiveState) -> tuple[float, float]:
+    """Return the sum of all rates but the smallest, and that one."""
     total = 0.0
     smallest = math.inf
-    for i in range(state.losses.size):
-        rate = state.rates[i]
-        total += rate
-        smallest = min(smallest, rate)
-        state.losses[i] *= keep
-        state.rates[i] = first + (rate - first) * fade
-    state.totals[0].rates += forget * (total - smallest + growth)
+    for i in range(state.rates.size):
+        total += state.rates[i]
+        smallest = min(smallest, state.rates[i])
+    return total - smallest, smallest
 
 
 @step
@@ -463,15 +473,12 @@ def regret_so_far(params: AdaptiveParams, state: AdaptiveState) -> float:
     if totals.rate > 0.0:
         rest = totals.rate, arms, params.noise, state.rest[0], state.rest[1]
         return float(totals.bound) + rest_paid(*rest)
-    total = 0.0
-    smallest = math.inf
+    rates, _ = _other_rates(state)
     below = 0.0
     for i in range(arms):
-        total += state.rates[i]
-        smallest = min(smallest, state.rates[i])
         below = max(below, state.below[i])
     above = 0.5 * params.noise * math.exp(-params.clamp / params.noise) if params.noise else 0.0
-    penalty = _log_choices(params, state) * (total - smallest + totals.rates)
+    penalty = _log_choices(params, state) * (rates + totals.rates)
     penalty -= arms * params.first_rate * math.log(arms)
     met: float = penalty + totals.cost + below + totals.updates * above + 1.0
     return met
@@ -490,15 +497,11 @@ def _most_in_a_step(params: AdaptiveParams, state: AdaptiveState) -> float:
 
     As if one arm had the smallest rate, the highest and the lowest prediction.
     """
-    total = 0.0
-    smallest = math.inf
+    rates, smallest = _other_rates(state)
     highest, lowest = 0.0, 1.0
     for i in range(state.rates.size):
-        rate, prediction = state.rates[i], state.predictions[i]
-        total += rate
-        smallest = min(smallest, rate)
-        highest = max(highest, prediction)
-        lowest = min(lowest, prediction)
+        highest = max(highest, state.predictions[i])
+        lowest = min(lowest, state.predictions[i])
     down, up = params.clamp + highest, 1.0 + params.clamp - lowest
     pushed = min(down / smallest, BEARABLE)
     dearest = max(0.5 * down * pushed * higher_orders(pushed), min(0.5 * up * up / smallest, up))
@@ -509,7 +512,7 @@ def _most_in_a_step(params: AdaptiveParams, state: AdaptiveState) -> float:
         left = params.doubts * math.log(updates + 1.0) - state.totals[0].doubted
         forget += max(min(most_faded(count), left), 0.0)
     growth = dearest / params.logarithm
-    faded = forget * (total - smallest + growth)
+    faded = forget * (rates + growth)
     return _log_choices(params, state) * (growth + faded) + dearest + params.noise
 
 

@@ -13,9 +13,9 @@ from bandanna._core import checks
 from bandanna._core.compiled import kernel, python_source, step
 from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
-from bandanna.learners.base import CompiledLearner, aligned_zeros
+from bandanna.learners.base import CompiledLearner, State, aligned_zeros
 from bandanna.learners.centring import entropy_baseline
-from bandanna.learners.ftrl import level_with_best
+from bandanna.learners.ftrl import centre, level_with_best
 from bandanna.learners.sampling import MAX_IMPORTANCE, capped_inverse, pick
 from bandanna.learners.steps import Lesson, register
 
@@ -104,13 +104,9 @@ def refresh(params: Exp3Params, state: Exp3State) -> None:
     """Sum all weights anew, rebuilding them from the losses if they have drifted too far."""
     total = _sum_all(params, state)
     if not SMALLEST < total < LARGEST:
-        losses = state.losses
-        smallest = losses[0]
-        for i in range(losses.size):
-            smallest = min(smallest, losses[i])
-        for i in range(losses.size):
-            losses[i] -= smallest
-            state.weights[i] = math.exp(-params.learning_rate * losses[i])
+        centre(state.losses)
+        for i in range(state.losses.size):
+            state.weights[i] = math.exp(-params.learning_rate * state.losses[i])
         total = _sum_all(params, state)
     state.total[0] = total
     state.total[1] = 0.5 * total
@@ -186,45 +182,36 @@ class Exp3(CompiledLearner):
 
     def params(self) -> Exp3Params | CentredExp3Params:
         """Return the numbers for the compiled steps."""
-        if self.centred:
-            return CentredExp3Params(float(self.learning_rate or 0.0), float(self.share))
-        assert self.learning_rate is not None
-        return Exp3Params(float(self.learning_rate), float(self.mixing), block_bits(self.arms))
+        return self._centred() if self.centred else self._mixed()
+
+    def _mixed(self) -> Exp3Params:
+        rate = float(self.learning_rate or 0.0)
+        return Exp3Params(rate, float(self.mixing), block_bits(self.arms))
+
+    def _centred(self) -> CentredExp3Params:
+        return CentredExp3Params(float(self.learning_rate or 0.0), float(self.share))
 
     def start(self) -> Exp3State | CentredExp3State:
         """Return the state before the first round: all weights equal."""
-        if self.centred:
-            return start_centred(self.arms)
-        return start_exp3(self.arms)
+        return start_centred(self.arms) if self.centred else start_exp3(self.arms)
 
-    def welcome(self, state: NamedTuple, first: int) -> None:
+    def welcome(self, state: State, first: int) -> None:
         """Let new arms start level with the best, and make weights and their sums anew."""
-        assert isinstance(state, Exp3State | CentredExp3State)
+        if self.centred:
+            welcome_centred(self._centred(), state, first)
+            return
         level_with_best(state.losses, first)
-        if isinstance(state, Exp3State):
-            state.weights[:] = 0.0  # out of bounds, so that they are made from the losses
-            params = self.params()
-            assert isinstance(params, Exp3Params)
-            python_source(refresh)(params, state)
-        else:
-            params = self.params()
-            assert isinstance(params, CentredExp3Params)
-            rate = python_source(current_rate)(params, state)
-            weights = np.exp(-rate * (state.losses - state.losses.min()))
-            state.chances[:] = weights / weights.sum()
+        state.weights[:] = 0.0  # out of bounds, so that they are made from the losses
+        python_source(refresh)(self._mixed(), state)
 
-    def take_back(self, state: NamedTuple, arm: int, importance: float) -> None:
+    def take_back(self, state: State, arm: int, importance: float) -> None:
         """Forget a draw whose batch taught nothing: with late feedback, nearly."""
-        if isinstance(state, CentredExp3State):
-            params = self.params()
-            assert isinstance(params, CentredExp3Params)
-            take_back_once(params, state)
+        if self.centred:
+            take_back_once(self._centred(), state)
 
-    def chances(self, state: NamedTuple) -> NDArray[np.float64] | None:
+    def chances(self, state: State) -> NDArray[np.float64] | None:
         """Return the distribution of the next draw: the weights' shares, mixed with the uniform."""
-        if not isinstance(state, Exp3State):
-            return super().chances(state)
-        return mixed_chances(state, self.mixing)
+        return super().chances(state) if self.centred else mixed_chances(state, self.mixing)
 
 
 @step
@@ -321,6 +308,14 @@ def start_centred(arms: int) -> CentredExp3State:
     return state
 
 
+def welcome_centred(params: CentredExp3Params, state: CentredExp3State, first: int) -> None:
+    """Let arms from ``first`` on start level with the best."""
+    level_with_best(state.losses, first)
+    rate = python_source(current_rate)(params, state)
+    weights = np.exp(-rate * (state.losses - state.losses.min()))
+    state.chances[:] = weights / weights.sum()
+
+
 @step
 def centred_draw(
     params: CentredExp3Params, state: CentredExp3State, stream: Stream
@@ -362,12 +357,9 @@ def centred_update(params: CentredExp3Params, state: CentredExp3State, lesson: L
     losses[lesson.arm] += (lesson.loss - baseline) * lesson.importance
     state.cost[0] += 1.0
     rate = current_rate(params, state)
-    smallest = math.inf
-    for i in range(losses.size):
-        smallest = min(smallest, losses[i])
+    centre(losses)
     total = 0.0
     for i in range(losses.size):
-        losses[i] -= smallest
         chances[i] = math.exp(-rate * losses[i])
         total += chances[i]
     scale = 1.0 / total

@@ -112,8 +112,8 @@ def _draw(params: TsallisInfParams, state: FtrlState, stream: Stream) -> tuple[i
         return arm, importance
     if params.estimator == REDUCED:
         state.updates[DRAWS] += 1
-    _add_baselines(params, state, 1.0)
-    return arm, with_baseline(importance, _baseline(params, state, arm))
+    _add_baselines(params, state, c, 1.0)
+    return arm, with_baseline(importance, _baseline(params, state, c, arm))
 
 
 @step
@@ -127,21 +127,20 @@ def _rare(state: FtrlState) -> float:
 
 
 @step
-def _baseline(params: TsallisInfParams, state: FtrlState, arm: int) -> float:
+def _baseline(params: TsallisInfParams, state: FtrlState, c: float, arm: int) -> float:
     """Return an arm's baseline; that of reduced variance is 1/2 unless the arm is rare, then 0."""
     if params.estimator == CENTRED:
-        return root_baseline(state.chances[arm], _scale(params, state))
+        return root_baseline(state.chances[arm], c)
     return 0.5 if state.chances[arm] >= _rare(state) else 0.0
 
 
 @step
-def _add_baselines(params: TsallisInfParams, state: FtrlState, sign: float) -> None:
+def _add_baselines(params: TsallisInfParams, state: FtrlState, c: float, sign: float) -> None:
     """Add every arm's baseline to its losses, or take it away again, less 1/2.
 
     Adding 1/2 to every arm changes nothing, and without it sums stay small over 10**8 rounds.
     """
     if params.estimator == CENTRED:
-        c = _scale(params, state)
         for i in range(state.losses.size):
             state.losses[i] += sign * (root_baseline(state.chances[i], c) - 0.5)
         return
@@ -157,7 +156,8 @@ def _update(params: TsallisInfParams, state: FtrlState, lesson: Lesson) -> None:
     """Add ``(loss - b) / chance`` to the arm that was played; all baselines came with the draw."""
     baseline = 0.0
     if params.estimator != PLAIN:
-        baseline = baseline_of(lesson.importance, _baseline(params, state, lesson.arm))
+        newest = _baseline(params, state, _scale(params, state), lesson.arm)
+        baseline = baseline_of(lesson.importance, newest)
     state.losses[lesson.arm] += (lesson.loss - baseline) * lesson.importance
     state.updates[0] += 1
 
@@ -166,7 +166,7 @@ def _update(params: TsallisInfParams, state: FtrlState, lesson: Lesson) -> None:
 def _take_back_once(params: TsallisInfParams, state: FtrlState) -> None:
     """Take back the newest draw, from Python."""
     if params.estimator != PLAIN:
-        _add_baselines(params, state, -1.0)
+        _add_baselines(params, state, _scale(params, state), -1.0)
     if params.estimator == REDUCED:
         state.updates[DRAWS] -= 1
 
