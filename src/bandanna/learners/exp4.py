@@ -25,6 +25,7 @@ from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
 from bandanna.learners.base import ExpertLearner, aligned_zeros
 from bandanna.learners.centring import entropy_baseline
+from bandanna.learners.ftrl import centre
 from bandanna.learners.sampling import capped_inverse, pick
 
 # --- weights ----------------------------------------------------------------------------------
@@ -92,14 +93,7 @@ def lane_sum(weights: NDArray[np.float64]) -> float:
 @step
 def exp_tiny(x: float) -> float:
     """The exponential for |x| <= 1/16: the first neglected term is below 2**-54."""
-    p = 1.0 / 5040.0 + x * (1.0 / 40320.0)
-    p = 1.0 / 720.0 + x * p
-    p = 1.0 / 120.0 + x * p
-    p = 1.0 / 24.0 + x * p
-    p = 1.0 / 6.0 + x * p
-    p = 0.5 + x * p
-    p = 1.0 + x * p
-    return 1.0 + x * p
+    return _exp_from(x, 1.0 / 5040.0 + x * (1.0 / 40320.0))
 
 
 @step
@@ -108,7 +102,11 @@ def exp_small(x: float) -> float:
     p = 1.0 / 3628800.0 + x * (1.0 / 39916800.0)
     p = 1.0 / 362880.0 + x * p
     p = 1.0 / 40320.0 + x * p
-    p = 1.0 / 5040.0 + x * p
+    return _exp_from(x, 1.0 / 5040.0 + x * p)
+
+
+@step
+def _exp_from(x: float, p: float) -> float:
     p = 1.0 / 720.0 + x * p
     p = 1.0 / 120.0 + x * p
     p = 1.0 / 24.0 + x * p
@@ -122,11 +120,8 @@ def exp_small(x: float) -> float:
 def rebuild(params: Exp4Params, state: Exp4State) -> None:
     """Compute the weights anew from the losses, the smallest of which becomes zero."""
     losses = state.losses
-    smallest = losses[0]
+    centre(losses)
     for j in range(losses.size):
-        smallest = min(smallest, losses[j])
-    for j in range(losses.size):
-        losses[j] -= smallest
         weight = math.exp(-params.learning_rate * losses[j])
         state.weights[j] = weight if weight > NEGLIGIBLE else 0.0
     state.total[0] = lane_sum(state.weights)
@@ -236,12 +231,10 @@ def _pick_expert(weights: NDArray[np.float64], target: float) -> int:
             return pick(weights, low, low + LANES, target)
         target -= block
         low += LANES
-    while low > 0:  # where rounding lets the target pass the total, someone with a weight
-        for i in range(low, size):
-            if weights[i] > 0.0:
-                return pick(weights, low, size, target)
-        low -= 1
-    return pick(weights, low, size, target)
+    expert = pick(weights, low, size, target)
+    while expert > 0 and weights[expert] <= 0.0:  # where rounding lets the target pass the total
+        expert -= 1
+    return expert
 
 
 @step
@@ -254,13 +247,7 @@ def advised_arm(advice: Advice, expert: int, stream: Stream) -> int:
     target = uniform(stream)
     if advice.ndim == 1:
         return int(advice[expert])
-    arm, last = 0, advice.shape[0] - 1
-    while arm < last and target >= advice[arm, expert]:
-        target -= advice[arm, expert]
-        arm += 1
-    while arm > 0 and advice[arm, expert] <= 0.0:
-        arm -= 1
-    return arm
+    return pick(advice[:, expert], 0, advice.shape[0], target)
 
 
 @step
