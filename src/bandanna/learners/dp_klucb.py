@@ -27,6 +27,7 @@ from bandanna.learners.base import CompiledLearner, Report, aligned_zeros
 from bandanna.learners.kl_ucb import private_upper, untried
 from bandanna.learners.prior import Prior, check_prior, weighed
 from bandanna.learners.records import Record
+from bandanna.learners.sampling import total_of
 from bandanna.learners.stationarity import (
     SEEN,
     Seen,
@@ -192,20 +193,12 @@ class DpKlucb(CompiledLearner):
 
 
 @step
-def _rounds(state: DpKlucbState) -> float:
-    total = 0.0
-    for i in range(state.plays.size):
-        total += state.plays[i]
-    return total
-
-
-@step
 def _draw(params: DpKlucbParams, state: DpKlucbState, stream: Stream) -> tuple[int, float]:
     if state.guard[0].alarm > 0.0:
         return adaptive_draw(params.adaptive, adaptive_part(state), stream)
     arm = untried(state.plays, state.waiting)
     if arm < 0:
-        logarithm = math.log(max(_rounds(state), 2.0))
+        logarithm = math.log(max(total_of(state.plays), 2.0))
         largest = -1.0
         for i in range(state.plays.size):
             plays = state.plays[i]
@@ -251,7 +244,7 @@ def _length(params: DpKlucbParams, state: DpKlucbState, arm: int) -> int:
         return params.first
     rounds = max(math.ceil((params.growth - 1.0) * state.plays[arm]), 1.0)
     if params.guard:
-        rounds = min(rounds, max(math.floor(SHARE * _rounds(state)), 1.0))
+        rounds = min(rounds, max(math.floor(SHARE * total_of(state.plays)), 1.0))
     return int(min(rounds, float(LONGEST)))
 
 
@@ -269,7 +262,7 @@ def _update(params: DpKlucbParams, state: DpKlucbState, lesson: Lesson) -> None:
         known = state.plays[arm], state.releases[arm]
         odds = params.false_alarm * state.shares[arm]
         allowed = largest_difference(rounds, *known, params.epsilon, odds)
-        note_test(state.guard[0], arm, _rounds(state), old, 1.0 - loss, allowed)
+        note_test(state.guard[0], arm, total_of(state.plays), old, 1.0 - loss, allowed)
     state.rewards[arm] += (1.0 - loss) * rounds
     state.plays[arm] += rounds
     state.releases[arm] += 1.0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
 from bandanna.learners.base import CompiledLearner, aligned_zeros
+from bandanna.learners.sampling import total_of
 from bandanna.learners.steps import Lesson, register
 
 Floats = NDArray[np.float64]
@@ -90,10 +91,7 @@ def untried(plays: Floats, waiting: Floats) -> int:
 def _draw(params: KlUcbParams, state: KlUcbState, stream: Stream) -> tuple[int, float]:
     arm = untried(state.plays, state.waiting)
     if arm < 0:
-        total = 0.0
-        for i in range(state.plays.size):
-            total += state.plays[i]
-        logarithm = math.log(max(total, 2.0))
+        logarithm = math.log(max(total_of(state.plays), 2.0))
         largest = -1.0
         for i in range(state.plays.size):
             plays = state.plays[i]

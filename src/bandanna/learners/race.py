@@ -44,6 +44,7 @@ from bandanna.inference import (
 from bandanna.learners.base import CompiledLearner, Dropped, RaceReport, Report, aligned_zeros
 from bandanna.learners.prior import Prior, check_prior, weighed
 from bandanna.learners.records import Record, record_of
+from bandanna.learners.sampling import total_of
 from bandanna.learners.steps import CHOSEN, Lesson, register
 
 Floats = NDArray[np.float64]
@@ -320,23 +321,25 @@ def _moments(state: RaceState, arm: int) -> Moments:
 
 
 @step
+def _mean(state: RaceState, arm: int) -> float:
+    return float(state.sums[arm] / state.plays[arm])
+
+
+@step
 def _against(params: RaceParams, state: RaceState, lead: int, arm: int, margin: float) -> float:
     """Return the evidence that the leader is better, or worse by less than a margin.
 
     As a part of what is needed: 1 is enough.
     """
-    if params.kind <= BOUNDED:
-        a, b = _totals(params, state, lead), _totals(params, state, arm)
-        evidence, _ = least_evidence(params.law, a, b, -margin, state.scratch)
-        return evidence / params.level
-    away = state.sums[arm] / state.plays[arm] - state.sums[lead] / state.plays[lead] + margin
-    first, second = _moments(state, lead), _moments(state, arm)
-    far = pair_radius(first, second, params.law.scale, params.kind == BINARY, params.level)
-    if math.isinf(far):  # too early for the normal law
-        a, b = _totals(params, state, lead), _totals(params, state, arm)
-        evidence, _ = least_evidence(params.law, a, b, -margin, state.scratch)
-        return evidence / params.early
-    return float(away / far)
+    if params.kind > BOUNDED:
+        first, second = _moments(state, lead), _moments(state, arm)
+        far = pair_radius(first, second, params.law.scale, params.kind == BINARY, params.level)
+        if not math.isinf(far):  # else it is too early for the normal law
+            away = _mean(state, arm) - _mean(state, lead) + margin
+            return float(away / far)
+    a, b = _totals(params, state, lead), _totals(params, state, arm)
+    evidence, _ = least_evidence(params.law, a, b, -margin, state.scratch)
+    return evidence / (params.level if params.kind <= BOUNDED else params.early)
 
 
 @step
@@ -353,10 +356,8 @@ def _leader(state: RaceState) -> int:
     """Return the arm in the race with the smallest mean, or -1."""
     lead, least = -1, math.inf
     for i in range(state.plays.size):
-        if state.racing[i] > 0.0 and state.plays[i] > 0.0:
-            mean = state.sums[i] / state.plays[i]
-            if mean < least:
-                lead, least = i, mean
+        if state.racing[i] > 0.0 and state.plays[i] > 0.0 and _mean(state, i) < least:
+            lead, least = i, _mean(state, i)
     return lead
 
 
@@ -424,14 +425,14 @@ def _to_narrow(params: RaceParams, state: RaceState, winner: int) -> int:
     """Return the closest rival while its mean is not clear enough, else the winner."""
     rival, least = winner, math.inf
     for i in range(state.plays.size):
-        if i != winner and state.plays[i] > 0.0 and state.sums[i] / state.plays[i] < least:
-            rival, least = i, state.sums[i] / state.plays[i]
+        if i != winner and state.plays[i] > 0.0 and _mean(state, i) < least:
+            rival, least = i, _mean(state, i)
     if rival == winner or state.plays[winner] == 0.0:
         return winner
     rounds = _expected(params, state, rival)
     if rounds >= NARROWED * params.rounds:
         return winner
-    gap = least - state.sums[winner] / state.plays[winner]
+    gap = least - _mean(state, winner)
     mean = min(max(least, 0.01), 0.99)
     noise = params.noise * (state.releases[rival] + state.waiting[rival]) / (rounds * rounds)
     clear = mean * (1.0 - mean) / rounds + noise <= (CLEAR * gap) ** 2
@@ -445,10 +446,8 @@ def _length(params: RaceParams, state: RaceState, arm: int) -> int:
         return params.first
     rounds = (params.growth - 1.0) * plays
     if state.answer[0].winner > 0.0:
-        total = 0.0
-        for i in range(state.plays.size):
-            total += state.plays[i]
-        rounds = min(rounds, max(math.ceil(SHARE * total), float(params.first)))
+        share = math.ceil(SHARE * total_of(state.plays))
+        rounds = min(rounds, max(share, float(params.first)))
     else:
         binary = params.kind in (PROVED, BINARY)
         varies = max(variance_of(_moments(state, arm), params.law.scale, binary), VARIES)

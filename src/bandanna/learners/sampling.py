@@ -29,6 +29,15 @@ def pick(weights: NDArray[np.float64], low: int, high: int, target: float) -> in
 
 
 @step
+def total_of(weights: NDArray[np.float64]) -> float:
+    """Return the sum of weights, taken in order."""
+    total = 0.0
+    for i in range(weights.size):
+        total += weights[i]
+    return total
+
+
+@step
 def capped_inverse(probability: float) -> float:
     """Return 1 / probability, at most ``MAX_IMPORTANCE``."""
     return min(1.0 / probability, MAX_IMPORTANCE)
