@@ -15,7 +15,7 @@ from bandanna._core.streams import Stream, uniform
 from bandanna._core.types import InputError
 from bandanna.learners.base import PhaseLearner, aligned_zeros
 from bandanna.learners.phased_state import PHASE, PhaseNumbers
-from bandanna.learners.phased_steps import draw_among, draw_from
+from bandanna.learners.phased_steps import phased_draw, phased_draw_among
 from bandanna.learners.prior import Prior, check_prior
 from bandanna.learners.records import Record
 from bandanna.learners.steps import register_phases
@@ -135,18 +135,6 @@ def _open(params: AbTestParams, state: AbTestState, stream: Stream) -> tuple[int
 
 
 @step
-def _draw(params: AbTestParams, state: AbTestState, stream: Stream) -> tuple[int, float]:
-    return draw_from(state.planned, state.left, state.phase[0], stream)
-
-
-@step
-def _draw_among(
-    params: AbTestParams, state: AbTestState, allowed: NDArray[np.bool_], stream: Stream
-) -> tuple[int, float]:
-    return draw_among(state.planned, state.left, state.phase[0], allowed, stream)
-
-
-@step
 def _learn(
     params: AbTestParams,
     state: AbTestState,
@@ -163,4 +151,4 @@ def _learn(
             state.rounds[i] += counts[i]
 
 
-register_phases(AbTestParams, _open, _draw, _draw_among, _learn)
+register_phases(AbTestParams, _open, phased_draw, phased_draw_among, _learn)
