@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
@@ -144,9 +145,9 @@ class Compiled(ABC):
         """Learn that a phase had another number of rounds than was planned for it."""
 
     def _drawn_from(self, state: State) -> NDArray[np.float64]:
-        copy = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
-        draw_once(self.params(), copy, new_stream(0))
-        chances: NDArray[np.float64] = copy._asdict()["chances"]
+        then = copy.deepcopy(state)
+        draw_once(self.params(), then, new_stream(0))
+        chances: NDArray[np.float64] = then.chances
         return chances
 
     @abstractmethod

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bandanna._core.compiled import kernel, once, step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners.centring import entropy_baseline
+from bandanna.learners.sampling import capped_inverse, pick
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,7 +60,8 @@ class TreeState(NamedTuple):
 
 def start_tree(arms: int, depth: int, branches: int, nodes: int = 64) -> TreeState:
     """Return a tree with a root only."""
-    state = TreeState(
+    assert nodes > depth, "one path must fit"
+    return TreeState(
         np.zeros((nodes, arms)),
         np.zeros(nodes),
         np.zeros(nodes),
@@ -68,8 +70,6 @@ def start_tree(arms: int, depth: int, branches: int, nodes: int = 64) -> TreeSta
         np.zeros(depth + 1, dtype=np.int64),
         np.zeros(arms),
     )
-    assert nodes > depth, "one path must fit"
-    return state
 
 
 def with_room(state: TreeState) -> TreeState:
@@ -126,14 +126,8 @@ def tree_draw(
     """Draw an arm for a context; returns it with its importance, one over its chance."""
     walk(state, branches)
     set_chances(params, state)
-    target, best = u, 0
-    for a in range(params.arms):
-        if target < state.chances[a]:
-            return a, 1.0 / state.chances[a]
-        target -= state.chances[a]
-        if state.chances[a] > state.chances[best]:
-            best = a
-    return best, 1.0 / state.chances[best]  # by rounding
+    arm = pick(state.chances, 0, params.arms, u)
+    return arm, capped_inverse(state.chances[arm])
 
 
 @step

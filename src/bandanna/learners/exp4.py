@@ -117,13 +117,18 @@ def _exp_from(x: float, p: float) -> float:
 
 
 @step
+def _kept(weight: float) -> float:
+    """Return a weight, or 0 where it is negligible."""
+    return weight if weight > NEGLIGIBLE else 0.0
+
+
+@step
 def rebuild(params: Exp4Params, state: Exp4State) -> None:
     """Compute the weights anew from the losses, the smallest of which becomes zero."""
     losses = state.losses
     centre(losses)
     for j in range(losses.size):
-        weight = math.exp(-params.learning_rate * losses[j])
-        state.weights[j] = weight if weight > NEGLIGIBLE else 0.0
+        state.weights[j] = _kept(math.exp(-params.learning_rate * losses[j]))
     state.total[0] = lane_sum(state.weights)
     state.total[1] = 0.0
 
@@ -305,8 +310,7 @@ def _add_baselines(params: Exp4Params, state: Exp4State, advice: Advice) -> None
         for i in range(params.arms):
             estimates[i] = math.exp(-params.learning_rate * estimates[i])
         for j in range(weights.size):
-            weight = weights[j] * estimates[advice[j]]
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+            weights[j] = _kept(weights[j] * estimates[advice[j]])
     else:
         scratch = state.scratch
         for j in range(weights.size):
@@ -316,8 +320,7 @@ def _add_baselines(params: Exp4Params, state: Exp4State, advice: Advice) -> None
                 scratch[j] += estimates[i] * advice[i, j]
         for j in range(weights.size):
             losses[j] += scratch[j]
-            weight = weights[j] * math.exp(-params.learning_rate * scratch[j])
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+            weights[j] = _kept(weights[j] * math.exp(-params.learning_rate * scratch[j]))
     resum(params, state, growth)
 
 
@@ -351,24 +354,20 @@ def exp4_learn(
         for j in range(weights.size):
             says_so = advice[j] == arm
             losses[j] += estimate if says_so else 0.0
-            weight = weights[j] * (factor if says_so else 1.0)
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+            weights[j] = _kept(weights[j] * (factor if says_so else 1.0))
     # Three times the same loop: one that chooses inside would not be vectorised.
     elif abs(exponent) <= TINY:
         for j in range(weights.size):
             losses[j] += estimate * advice[arm, j]
-            weight = weights[j] * exp_tiny(exponent * advice[arm, j])
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+            weights[j] = _kept(weights[j] * exp_tiny(exponent * advice[arm, j]))
     elif abs(exponent) <= SMALL:
         for j in range(weights.size):
             losses[j] += estimate * advice[arm, j]
-            weight = weights[j] * exp_small(exponent * advice[arm, j])
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+            weights[j] = _kept(weights[j] * exp_small(exponent * advice[arm, j]))
     else:
         for j in range(weights.size):
             losses[j] += estimate * advice[arm, j]
-            weight = weights[j] * math.exp(exponent * advice[arm, j])
-            weights[j] = weight if weight > NEGLIGIBLE else 0.0
+            weights[j] = _kept(weights[j] * math.exp(exponent * advice[arm, j]))
     resum(params, state, exponent)
 
 
