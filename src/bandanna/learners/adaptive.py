@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.compiled import once, python_source, step
-from bandanna._core.streams import Stream, uniform
+from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
 from bandanna.learners.base import CompiledLearner, Report, State, aligned_zeros
 from bandanna.learners.centring import baseline_of, with_baseline
@@ -33,7 +33,7 @@ from bandanna.learners.exp3 import (
 from bandanna.learners.log_barrier import BEARABLE, higher_orders, solve_log_barrier, step_cost
 from bandanna.learners.net import NetReport, rate_for, rest_paid, rest_regret, within_unit
 from bandanna.learners.records import Record, record_of
-from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.learners.sampling import draw_arm
 from bandanna.learners.steps import Lesson, register
 from bandanna.learners.worse import FIRST_VARIANCE, fade_on_evidence, most_faded
 
@@ -267,9 +267,7 @@ class Adaptive(CompiledLearner):
             return
         take_back_once(*python_source(_rest)(state))
 
-    def with_arms(
-        self, state: AdaptiveState, kept: list[int], added: int
-    ) -> tuple[Self, AdaptiveState]:
+    def with_arms(self, state: State, kept: list[int], added: int) -> tuple[Self, State]:
         """Return a learner for other arms: its budget was for those that there were."""
         learner, fresh = super().with_arms(state, kept, added)
         return replace(learner, budget=None), fresh
@@ -310,10 +308,10 @@ def adaptive_draw(
     )
     state.solution[0].root = root
     state.solution[0].slope = slope
-    arm = pick(state.chances, 0, state.chances.size, uniform(stream))
+    arm, importance = draw_arm(state.chances, stream)
     for i in range(state.losses.size):
         state.losses[i] += state.predictions[i]
-    return arm, with_baseline(capped_inverse(state.chances[arm]), state.predictions[arm])
+    return arm, with_baseline(importance, state.predictions[arm])
 
 
 # --- learning -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bandanna._core.compiled import kernel, once, step
 from bandanna._core.streams import Stream, uniform
 from bandanna.learners.centring import entropy_baseline
-from bandanna.learners.sampling import capped_inverse, pick
+from bandanna.learners.sampling import draw_arm
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -121,13 +121,12 @@ def set_chances(params: TreeParams, state: TreeState) -> None:
 
 @step
 def tree_draw(
-    params: TreeParams, state: TreeState, branches: Integers, u: float
+    params: TreeParams, state: TreeState, branches: Integers, stream: Stream
 ) -> tuple[int, float]:
     """Draw an arm for a context; returns it with its importance, one over its chance."""
     walk(state, branches)
     set_chances(params, state)
-    arm = pick(state.chances, 0, params.arms, u)
-    return arm, capped_inverse(state.chances[arm])
+    return draw_arm(state.chances, stream)
 
 
 @step
@@ -171,15 +170,7 @@ def tree_update(
         state.weight[node] = LOG_HALF + high + math.log1p(math.exp(low - high))
 
 
-@kernel
-def draw_by_tree(
-    params: TreeParams, state: TreeState, branches: Integers, stream: Stream
-) -> tuple[int, float]:
-    """Draw an arm for one context; returns it with its importance."""
-    return tree_draw(params, state, branches, uniform(stream))
-
-
-learn_by_tree = once(tree_update)
+draw_by_tree, learn_by_tree = once(tree_draw), once(tree_update)
 
 
 @kernel
@@ -203,7 +194,7 @@ def play_trees(
         if state.used[0] > room:
             return t
         branches = table[people[t]]
-        arm, importance = tree_draw(params, state, branches, uniform(arm_stream))
+        arm, importance = tree_draw(params, state, branches, arm_stream)
         arms[t] = arm
         bit = 1.0 if uniform(bit_stream) < ones[t, arm] else 0.0
         tree_update(params, state, branches, arm, importance, bit)

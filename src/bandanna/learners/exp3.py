@@ -16,7 +16,7 @@ from bandanna._core.types import InputError
 from bandanna.learners.base import CompiledLearner, State, aligned_zeros
 from bandanna.learners.centring import entropy_baseline
 from bandanna.learners.ftrl import centre, level_with_best
-from bandanna.learners.sampling import MAX_IMPORTANCE, capped_inverse, pick
+from bandanna.learners.sampling import MAX_IMPORTANCE, draw_arm, pick
 from bandanna.learners.steps import Lesson, register
 
 # --- weights ----------------------------------------------------------------------------------
@@ -325,9 +325,9 @@ def centred_draw(
     That part of the estimate does not depend on the loss. Added here it has the baselines of the
     draw, however late the loss comes.
     """
-    arm = pick(state.chances, 0, state.chances.size, uniform(stream))
+    arm, importance = draw_arm(state.chances, stream)
     add_baselines(params, state, 1.0)
-    return arm, capped_inverse(state.chances[arm])
+    return arm, importance
 
 
 @step

@@ -22,9 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
-from bandanna._core.streams import Stream, uniform
 from bandanna.learners.base import CompiledLearner, State
-from bandanna.learners.sampling import capped_inverse, pick
 
 Floats = NDArray[np.float64]
 
@@ -65,13 +63,6 @@ class FtrlLearner(CompiledLearner):
 def level_with_best(losses: Floats, first: int) -> None:
     """Let arms from ``first`` on, which are new, start with the smallest of the other losses."""
     losses[first:] = losses[:first].min()
-
-
-@step
-def draw_arm(state: FtrlState, stream: Stream) -> tuple[int, float]:
-    """Draw from the distribution just solved for."""
-    arm = pick(state.chances, 0, state.chances.size, uniform(stream))
-    return arm, capped_inverse(state.chances[arm])
 
 
 @step

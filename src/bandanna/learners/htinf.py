@@ -10,7 +10,8 @@ from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
-from bandanna.learners.ftrl import FtrlLearner, FtrlState, centre, draw_arm, solve
+from bandanna.learners.ftrl import FtrlLearner, FtrlState, centre, solve
+from bandanna.learners.sampling import draw_arm
 from bandanna.learners.steps import Lesson, register
 
 
@@ -86,7 +87,7 @@ def _draw(params: HtinfParams, state: FtrlState, stream: Stream) -> tuple[int, f
     centre(state.losses)
     power = params.alpha / (params.alpha - 1.0)
     state.root[0] = solve(state.losses, state.chances, c, state.root[0], power)
-    return draw_arm(state, stream)
+    return draw_arm(state.chances, stream)
 
 
 @step

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
+from bandanna._core.streams import Stream, uniform
 
 MAX_IMPORTANCE = 1e15
 """Cap on 1 / probability. Such an arm is drawn less than once in 10**15 rounds; without the cap
@@ -35,6 +36,13 @@ def total_of(weights: NDArray[np.float64]) -> float:
     for i in range(weights.size):
         total += weights[i]
     return total
+
+
+@step
+def draw_arm(chances: NDArray[np.float64], stream: Stream) -> tuple[int, float]:
+    """Draw an arm by its chance; returns it with one over that."""
+    arm = pick(chances, 0, chances.size, uniform(stream))
+    return arm, capped_inverse(chances[arm])
 
 
 @step

@@ -12,7 +12,8 @@ from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
 from bandanna.learners.base import State
 from bandanna.learners.centring import baseline_of, root_baseline, with_baseline
-from bandanna.learners.ftrl import FtrlLearner, FtrlState, centre, draw_arm, solve
+from bandanna.learners.ftrl import FtrlLearner, FtrlState, centre, solve
+from bandanna.learners.sampling import draw_arm
 from bandanna.learners.steps import Lesson, register
 
 ESTIMATORS = ("reduced-variance", "importance-weighted", "centred")
@@ -107,7 +108,7 @@ def _draw(params: TsallisInfParams, state: FtrlState, stream: Stream) -> tuple[i
     c = _scale(params, state)
     centre(state.losses)
     state.root[0] = solve(state.losses, state.chances, c, state.root[0], 2.0)
-    arm, importance = draw_arm(state, stream)
+    arm, importance = draw_arm(state.chances, stream)
     if params.estimator == PLAIN:
         return arm, importance
     if params.estimator == REDUCED:
