@@ -168,13 +168,13 @@ class Compiled(ABC):
 class CompiledLearner(Compiled, Learner):
     """A bandit learner of ours: its steps are those of ``bandanna.learners.steps``."""
 
+    def __post_init__(self) -> None:
+        """Check the number of arms; subclasses check what else there is."""
+        checks.set_fields(self, arms=checks.arms(self.arms))
+
     def play(self, stream: Stream) -> Player:
         """Start to play, drawing arms from a stream."""
         return CompiledPlayer(self, stream)
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        checks.set_fields(self, arms=checks.arms(self.arms))
 
     def with_arms(self, state: State, kept: list[int], added: int) -> tuple[Self, State]:
         """Return a learner for other arms, and its state: what is known of those that are kept.
