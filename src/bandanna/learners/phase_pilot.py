@@ -18,6 +18,7 @@ from bandanna._core.streams import Stream, uniform
 from bandanna.learners.phase_net import note_safety, set_limits, set_odds, watched
 from bandanna.learners.phase_plan import (
     ALMOST_ALL,
+    CONFIRMED,
     LOOKING,
     MOST_RARELY,
     PROBING,
@@ -58,6 +59,8 @@ rounds of the run."""
 CLEAR, SURE = 2.0, 2.5
 """A probe sees an arm that overtook the leader by ``OVERTAKE``, so many standard errors clear; one
 for the net, which needs less noise, so many."""
+ALERT = 4.0
+"""How many when the leader's level moved: either all arms moved, or their order did."""
 LEAST_NOISE, LITTLE_NOISE, LITTLE_SAMPLING = 6.0, 18.0, 24.0
 """Rounds, times epsilon and beside so many times the variance, whose mean tells enough for the net
 and for the share of an arm that is seldom played. Fewer, and the noise of a rare arm, which counts
@@ -261,8 +264,8 @@ def _set_due(params: PhasedParams, state: PhasedState, lead: int, size: float) -
     again = 0.0
     for i in range(arms):
         again = max(again, wanted[i])
-    most = (LOOKING if again > 0.0 or phase.look > 0.0 else PROBING) * size
-    budget = most
+    clear = ALERT if phase.look > 0.0 else CLEAR
+    budget = (LOOKING if again > 0.0 or phase.look > 0.0 else PROBING) * size
     first = int(phase.opened * GOLDEN % 1.0 * arms)
     for _ in range(arms):
         arm = int(np.int64(-1))
@@ -279,9 +282,9 @@ def _set_due(params: PhasedParams, state: PhasedState, lead: int, size: float) -
                     arm, longest = i, due
         if arm < 0 or longest < 1.0:
             return
-        count = wanted[arm]
-        if count == 0.0:
-            count = rounds_to_tell(params, state, arm, lead, CLEAR)
+        count = rounds_to_tell(params, state, arm, lead, clear)
+        if wanted[arm] > 0.0:
+            count = min(wanted[arm], rounds_to_tell(params, state, arm, lead, CONFIRMED))
         count = math.ceil(min(count, (LOOKING if wanted[arm] > 0.0 else PROBING) * size))
         wanted[arm] = 0.0
         if count > budget:

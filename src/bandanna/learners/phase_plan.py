@@ -46,6 +46,8 @@ PROBES = 3.5
 """How often in a run an arm that is not played is looked at, at least."""
 OVERTAKE, CLEAR = 0.2, 2.9
 """A probe sees an arm that overtook the leader by this much, so many standard errors clear."""
+CONFIRMED = 6.0
+"""How many standard errors clear a probe is to be that is repeated because it was suspicious."""
 PROBING, LOOKING = 0.15, 0.3
 """Most of a phase that probes may take, and when all arms are to be looked at, or one again."""
 HASTE = 0.5

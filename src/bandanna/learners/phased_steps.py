@@ -25,7 +25,13 @@ from bandanna.learners.phase_net import (
     watched,
 )
 from bandanna.learners.phase_pilot import WIDE, opens, plan_next, plan_pilot
-from bandanna.learners.phase_plan import enough, first_size, plan_first, plan_phase
+from bandanna.learners.phase_plan import (
+    CONFIRMED,
+    enough,
+    first_size,
+    plan_first,
+    plan_phase,
+)
 from bandanna.learners.phased_state import (
     OFTEN,
     PhasedParams,
@@ -44,8 +50,8 @@ BOLD = 0.7
 """How much of the posterior's deviation is drawn; less as the horizon comes near."""
 DRAWS = 256
 
-SUSPICIOUS, CONFIRMED = 1.5, 6.0
-"""From so many standard errors on a probe is repeated, long enough to make it so many."""
+SUSPICIOUS = 1.5
+"""From so many standard errors on a probe is repeated, long enough to make it ``CONFIRMED``."""
 SHRUNK = 0.5
 """The order of two arms is in doubt when their difference is less than this part of the old."""
 SURPRISING = 4.0
