@@ -229,8 +229,18 @@ def test_settings_come_from_the_command_line_the_environment_and_a_file(tmp_path
         BANDANNA_DATABASE="postgresql://bandanna:hidden@db/x",
     )
     assert (found["host"], found["port"], found["rate"]) == ('"127.0.0.2"', "2222", "7.5")
-    assert found["origins"] == '["https://a.example"]'
+    assert found["allow_origin"] == '["https://a.example"]'
     assert found["database"] == '"postgresql://bandanna:***@db/x"'
+
+
+def test_what_show_config_prints_is_a_file_that_config_takes(tmp_path: Path) -> None:
+    given = ["--no-guard", "--trusted-proxy", "10.0.0.7", "--signing-file", "/keys/signing"]
+    found = show_config("--database", f"{tmp_path}/here.db", "--rate", "7.5", *given)
+    assert found["trusted_proxy"] == '["10.0.0.7"]'
+    assert found["secret_file"] == f'"{tmp_path}/here.db.secret"'
+    file = tmp_path / "bandanna.toml"
+    file.write_text("".join(f"{name} = {value}\n" for name, value in found.items()))
+    assert show_config("--config", str(file)) == found
 
 
 def test_events_are_forgotten_after_a_time_and_batches_stay_whole(here: Here) -> None:

@@ -72,19 +72,20 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def config_lines(settings: Settings, more: dict[str, object]) -> list[str]:
-    """Return settings as TOML lines, without passwords."""
-    entries = vars(settings) | more
-    for name in ("database", "guard"):
-        entries[name] = PASSWORD.sub(r"://\1:***@", str(entries[name] or "default"))
-    shown = {name: value for name, value in sorted(entries.items()) if value is not None}
+NOT_IN_A_FILE = ("config", "show_config", "check")
+"""Options of ``bandanna serve`` that are about a single call."""
+
+
+def config_lines(options: dict[str, object]) -> list[str]:
+    """Return options as lines of a file that ``--config`` takes, without passwords."""
+    shown = {name: value for name, value in sorted(options.items()) if value is not None}
     return [f"{name} = {_toml(value)}" for name, value in shown.items()]
 
 
 def _toml(value: object) -> str:
-    if isinstance(value, tuple):
-        return json.dumps(list(value))
-    return json.dumps(value) if isinstance(value, bool | int | float) else json.dumps(str(value))
+    if isinstance(value, tuple | list | bool | int | float):
+        return json.dumps(value)
+    return json.dumps(PASSWORD.sub(r"://\1:***@", str(value)))
 
 
 def serve(
@@ -197,9 +198,10 @@ def serve(
         origins=tuple(allow_origin or ()),
     )
     if show_config:
-        more = {"host": host, "port": port, "log_level": log_level, "key_file": key_file}
-        more |= {"most_connections": most_connections, "config": config}
-        for line in config_lines(settings, more):
+        options = {k: value for k, value in context.params.items() if k not in NOT_IN_A_FILE}
+        options |= {"database": settings.database, "trusted_proxy": settings.proxies}
+        options |= {"secret_file": settings.secret, "signing_file": settings.signing}
+        for line in config_lines(options):
             typer.echo(line)
         return
     gc.disable()  # what is loaded now stays; ``running`` looks for garbage from then on
