@@ -16,7 +16,7 @@ from bandanna.service.core import Core
 from bandanna.service.errors import add_problems
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
-from bandanna.service.middleware import OPEN_PATHS, QUICK, Gate, Origins, Quick, SignedIn
+from bandanna.service.middleware import OPEN_PATHS, Gate, Origins, Quick, SignedIn
 from bandanna.service.routes import (
     decisions,
     edge,
@@ -85,13 +85,10 @@ def make_app(core: Core) -> FastAPI:
         app.include_router(group.router)
     app.include_router(operations.health)
 
-    app.router.routes[:0] = QUICK
     add_problems(app)
-    names = ("most_bytes", "rate", "device_rate", "proxies")
-    limits = {name: getattr(core.settings, name) for name in names}
     app.add_middleware(Quick)
     people = SignedIn.of(core.settings)
-    app.add_middleware(Gate, people=people, ring=ring, metrics=metrics, **limits)
+    app.add_middleware(Gate, core.settings, ring, metrics, people)
     app.add_middleware(Origins, allowed=core.settings.origins)
     add_traces(app)
     return app

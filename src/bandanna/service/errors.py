@@ -97,31 +97,32 @@ def _places(error: RequestValidationError | ValidationError) -> list[JSON]:
     ]
 
 
+REFUSALS = (BandannaError, RequestValidationError, HTTPException, ClientDisconnect)
+
+
+def refusal_of(error: Exception) -> Response:
+    """Return the answer that says what is wrong: where and why, never what was sent."""
+    if isinstance(error, BandannaError):
+        status = status_of(error)
+        return problem(status, str(error), {"Retry-After": "1"} if status == 503 else None)
+    if isinstance(error, RequestValidationError):
+        said = said_of(error)
+        if said["status"] == 422:
+            said["errors"] = _places(error)
+        return problem(**said)
+    if isinstance(error, HTTPException):
+        return problem(error.status_code, str(error.detail), error.headers)
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=400)  # nobody reads it
+    logger.error("internal error", extra={"facts": {"kind": type(error).__name__}})
+    return problem(500, "something went wrong here; nothing was changed.")
+
+
 def add_problems(app: FastAPI) -> None:
     """Answer every error with a problem document."""
 
-    @app.exception_handler(BandannaError)
-    async def _refused(_: Request, error: BandannaError) -> JSONResponse:
-        status = status_of(error)
-        retry = {"Retry-After": "1"} if status == 503 else None
-        return problem(status, str(error), retry)
+    async def answer(_: Request, error: Exception) -> Response:
+        return refusal_of(error)
 
-    @app.exception_handler(RequestValidationError)
-    async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        # Where and why, never what was sent: it may be someone's feedback.
-        problems = said_of(error)
-        more: JSON = {"errors": _places(error)} if problems["status"] == 422 else {}
-        return problem(problems["status"], problems["detail"], None, **more)
-
-    @app.exception_handler(HTTPException)
-    async def _http(_: Request, error: HTTPException) -> JSONResponse:
-        return problem(error.status_code, str(error.detail), error.headers)
-
-    @app.exception_handler(ClientDisconnect)
-    async def _left(_: Request, error: ClientDisconnect) -> Response:
-        return Response(status_code=400)  # nobody reads it
-
-    @app.exception_handler(Exception)
-    async def _bug(_: Request, error: Exception) -> JSONResponse:
-        logger.error("internal error", extra={"facts": {"kind": type(error).__name__}})
-        return problem(500, "something went wrong here; nothing was changed.")
+    for kind in (*REFUSALS, Exception):
+        app.add_exception_handler(kind, answer)

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute, Match
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bandanna._core.types import InputError
-from bandanna.service.errors import problem
+from bandanna.service.errors import REFUSALS, problem, refusal_of
 from bandanna.service.identity import Roles, from_elsewhere, named_by, read_roles
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
 from bandanna.service.metrics import Metrics
@@ -92,28 +92,23 @@ class Gate:
     def __init__(
         self,
         app: ASGIApp,
+        settings: Settings,
         ring: KeyRing,
         metrics: Metrics,
-        most_bytes: int,
-        rate: float,
-        device_rate: float,
-        proxies: tuple[str, ...] = (),
-        people: SignedIn | None = None,
+        people: SignedIn | None,
     ) -> None:
-        self._app, self._ring, self._metrics = app, ring, metrics
-        self._most_bytes = most_bytes
-        self._too_large = f"a request may have {most_bytes} bytes."
+        self._app, self._ring, self._metrics, self._people = app, ring, metrics, people
         self._looking = asyncio.Lock()
-        self._people = people
-        self._proxies = check_networks(proxies)
-        self._buckets, self._device_buckets = Buckets(rate), Buckets(device_rate)
+        self._proxies = check_networks(settings.proxies)
+        self._buckets, self._device_buckets = Buckets(settings.rate), Buckets(settings.device_rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it here."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status, left = time.perf_counter(), 500, False
+        began, status, left, read, whole = time.perf_counter(), 500, False, 0, False
+        end = asyncio.get_running_loop().time() + BODY_SECONDS
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -124,62 +119,47 @@ class Gate:
             await send(message)
 
         async def receiving() -> Message:
-            nonlocal left
-            message = await receive()
-            left = left or (message["type"] == "http.disconnect" and status == 500)
-            return message
-
-        try:
-            await self._pass(scope, receiving, sending)
-        finally:
-            self._note(scope, LEFT if left else status, time.perf_counter() - began)
-
-    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope["headers"])
-        refusal = await self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        read, whole = 0, False
-        end = asyncio.get_running_loop().time() + BODY_SECONDS
-
-        async def receiving() -> Message:
-            nonlocal read, whole
-            if whole:
-                return await receive()  # it waits for the end of the connection
+            nonlocal left, read, whole
             try:
-                async with asyncio.timeout_at(end):
+                async with asyncio.timeout_at(None if whole else end):
                     message = await receive()
             except TimeoutError:
                 raise HTTPException(408, "the request did not arrive in time.", CLOSE) from None
+            left = left or (message["type"] == "http.disconnect" and status == 500)
             whole = not message.get("more_body", False)
             read += len(message.get("body", b""))
-            if read > self._most_bytes:
-                raise HTTPException(413, self._too_large, CLOSE)
+            if read > MOST_BYTES:
+                raise HTTPException(413, TOO_LARGE, CLOSE)
             return message
 
-        await self._app(scope, receiving, send)
+        try:
+            refusal = await self._refusal(scope)
+            await (refusal or self._app)(scope, receiving, sending)
+        finally:
+            self._note(scope, LEFT if left else status, time.perf_counter() - began)
 
-    async def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
-        large = self._refuse_large(scope, headers)
+    async def _refusal(self, scope: Scope) -> Response | None:
+        headers = dict(scope["headers"])
+        large = _refuse_large(scope, headers)
         if large is not None:
             return large
         path = scope["path"]
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return None
-        person = None
-        if self._people is not None and b"authorization" not in headers:
-            person = self._people.find(scope)
-        if person is not None:
-            return self._admit(person, scope, headers)
         return await self._refuse_key(scope, headers)
 
     async def _refuse_key(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
+        """Find out who asks: a person, or whoever has a key; refuse others, and too many calls."""
+        person = None
+        if self._people is not None and b"authorization" not in headers:
+            person = self._people.find(scope)
+        if person is not None and from_elsewhere(scope["method"], headers):
+            return problem(403, "a page of another origin asked for this.")
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         try:
-            key = await self._find(text) if kind.lower() == "bearer" else None
+            key = await self._find(text) if kind.lower() == "bearer" else person
         except StoreUnavailableError as error:
-            return problem(503, str(error), {"Retry-After": "1"})
+            return refusal_of(error)
         if not self._may_ask(key, scope, headers):
             return problem(429, "too many requests.", {"Retry-After": "1"})
         if key is None:
@@ -187,39 +167,18 @@ class Gate:
                 401, "send a key: Authorization: Bearer bdn_...", {"WWW-Authenticate": "Bearer"}
             )
         state = scope.setdefault("state", {})
-        state["key"], state["still_open"] = key, lambda: self._ring.knows(key)
-        return None
-
-    def _admit(self, person: KeyRow, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
-        """Let a person in."""
-        if from_elsewhere(scope["method"], headers):
-            return problem(403, "a page of another origin asked for this.")
-        if not self._buckets.take(person.id):
-            return problem(429, "too many requests.", {"Retry-After": "1"})
-        state = scope.setdefault("state", {})
-        state["key"], state["still_open"] = person, lambda: True
-        return None
-
-    def _refuse_large(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
-            return problem(431, "the headers of a request are too long.", CLOSE)
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._most_bytes:
-            return problem(413, self._too_large, CLOSE)
+        state["key"], state["still_open"] = key, lambda: key is person or self._ring.knows(key)
         return None
 
     def _may_ask(self, key: KeyRow | None, scope: Scope, headers: dict[bytes, bytes]) -> bool:
         """Count a request: of a key, or of an address where there is none or anyone may read it."""
         if key is not None and "device" not in key.scopes:
             return self._buckets.take(key.id)
-        address = f"address {self._visitor(scope, headers)}"
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        seen = visitor((scope.get("client") or "?")[0], forwarded, self._proxies)
+        address = f"address {seen}"
         few = self._buckets.take(address if key is None else key.id)
         return few and (key is None or self._device_buckets.take(address))
-
-    def _visitor(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
-        """Return the client's address, through trusted proxies."""
-        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
-        return visitor((scope.get("client") or "?")[0], forwarded, self._proxies)
 
     async def _find(self, text: str) -> KeyRow | None:
         """Find a key; one that is unknown may have been made a moment ago: it waits for a look.
@@ -254,6 +213,15 @@ class Gate:
             logger.info("request", extra={"facts": facts})
 
 
+def _refuse_large(scope: Scope, headers: dict[bytes, bytes]) -> Response | None:
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
+        return problem(431, "the headers of a request are too long.", CLOSE)
+    length = headers.get(b"content-length", b"0")
+    if length.isdigit() and int(length) > MOST_BYTES:
+        return problem(413, TOO_LARGE, CLOSE)
+    return None
+
+
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 
@@ -264,6 +232,8 @@ MOST_KNOWN = 100_000
 BODY_SECONDS = 30.0
 """A request whose whole body has not come by then is refused."""
 
+MOST_BYTES = 1_000_000
+TOO_LARGE = f"a request may have {MOST_BYTES} bytes."
 MOST_HEADER_BYTES = 32_768
 CLOSE = {"Connection": "close"}
 LEFT = 499
@@ -352,13 +322,6 @@ OPENED = re.compile(
     r"|/ofrep/v1/evaluate/flags(/[^/]+)?"
     r"|/device/[a-z.-]+"
 )
-PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, POST",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match",
-    "Access-Control-Max-Age": "600",
-}
-READABLE = "ETag, Retry-After"
-"""Headers of answers that pages may read."""
 
 
 def check_origin(text: str) -> str:
@@ -369,32 +332,25 @@ def check_origin(text: str) -> str:
     return text
 
 
-class Origins:
-    """Tells browsers which pages may ask."""
+class Origins(CORSMiddleware):
+    """Tells browsers which pages may ask, and what."""
 
     def __init__(self, app: ASGIApp, allowed: tuple[str, ...]) -> None:
-        self._app, self._allowed = app, frozenset(map(check_origin, allowed))
+        super().__init__(
+            app,
+            allow_origins=frozenset(map(check_origin, allowed)),
+            allow_methods=("GET", "POST"),
+            allow_headers=("Authorization", "Content-Type", "If-None-Match"),
+            expose_headers=("ETag", "Retry-After"),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a browser's question, or pass the request on and let the page read the answer."""
         origin = dict(scope.get("headers", ())).get(b"origin", b"").decode("latin-1")
-        if origin not in self._allowed or not OPENED.fullmatch(scope["path"]):
-            await self._app(scope, receive, send)
-            return
-        answer = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
-        if scope["method"] == "OPTIONS":
-            await Response(status_code=204, headers=answer | PREFLIGHT)(scope, receive, send)
-            return
-
-        answer["Access-Control-Expose-Headers"] = READABLE
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                named = ((key.lower().encode(), value.encode()) for key, value in answer.items())
-                message["headers"] = [*message["headers"], *named]
-            await send(message)
-
-        await self._app(scope, receive, sending)
+        if origin in self.allow_origins and OPENED.fullmatch(scope["path"]):
+            await super().__call__(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
 
 
 # --- the fast path --------------------------------------------------------------------
@@ -402,40 +358,19 @@ class Origins:
 # A framework looks through all routes, solves what each function depends on and watches over its
 # answer, which together takes longer than a decision. The most frequent calls are answered behind
 # the gate, before the framework sees them. Whatever does not fit exactly, such as an id with a
-# space in it, goes the usual way, where the same function is described for OpenAPI. So does what a
-# call refuses: the framework then only writes the refusal.
+# space in it, goes the usual way, where the same function is described for OpenAPI.
 
-
-REFUSED = "bandanna.refused"
 NAMES = {"experiment": r"[A-Za-z0-9_.-]{1,100}", "event": r"[A-Za-z0-9_.:-]{1,200}"}
 
 
-class QuickRoute(BaseRoute):
+class QuickRoute:
     """A POST whose function takes the last name of its path, and the request."""
 
     def __init__(self, path: str, call: Callable[[str, Request], Awaitable[Response]]) -> None:
-        self.path, self._call = path, call
-        pattern = path
+        self.path, self.call = path, call
         for name, allowed in NAMES.items():
-            pattern = pattern.replace(f"{{{name}}}", f"(?P<{name}>{allowed})")
-        self._pattern = re.compile(pattern)
-        self._name = re.findall(r"{(\w+)}", path)[-1]
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Say whether a request is meant."""
-        if scope["type"] == "http" and scope["method"] == "POST":
-            path = self._pattern.fullmatch(scope["path"])
-            if path is not None:
-                return Match.FULL, {"path_params": path.groupdict(), "route": self}
-        return Match.NONE, {}
-
-    async def answer(self, scope: Scope, receive: Receive) -> Response:
-        """Call the function."""
-        return await self._call(scope["path_params"][self._name], Request(scope, receive))
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a refusal be written; what is not refused was answered before."""
-        raise scope[REFUSED]
+            path = path.replace(f"{{{name}}}", f"(?P<{name}>{allowed})")
+        self.pattern = re.compile(path)
 
 
 class Quick:
@@ -446,15 +381,15 @@ class Quick:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
-        for route in QUICK:
-            match, more = route.matches(scope)
-            if match is Match.FULL:
-                scope.update(more)
+        for route in QUICK if scope["type"] == "http" and scope["method"] == "POST" else ():
+            path = route.pattern.fullmatch(scope["path"])
+            if path is not None:
+                names = path.groupdict()
+                scope.update(path_params=names, route=route)
                 try:
-                    answer = await route.answer(scope, receive)
-                except Exception as error:
-                    scope[REFUSED] = error
-                    break
+                    answer = await route.call([*names.values()][-1], Request(scope, receive))
+                except REFUSALS as error:
+                    answer = refusal_of(error)
                 await answer(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -25,8 +25,6 @@ class Settings:
         Whether there is a rollback guard.
     accept_restored
         Take a database that was put back from an older copy, and charge it.
-    most_bytes
-        Largest request that is read.
     rate
         Requests a second that one key may make, on average; ten times as many at once.
     device_rate
@@ -49,7 +47,6 @@ class Settings:
     guard: str | Path | None = None
     guarded: bool = True
     accept_restored: bool = False
-    most_bytes: int = 1_000_000
     rate: float = 10_000.0
     device_rate: float = 10.0
     most_waiting: int = 10_000
