@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna.store import ConflictError, KeyRow, Store, Transaction
+from bandanna.store import ConflictError, KeyRow, SqlStore
 from bandanna.store.contract import GoneError
 from bandanna.store.rows import COUNTED, EventState, Feedback, OpenBatch, ReleaseRow, SealedBlock
+from bandanna.store.sql_transaction import SqlTransaction
 from tests.contracts.policies import make
 from tests.postgres import Postgres, needs_postgres
 from tests.store.memory import MemoryStore
@@ -29,7 +30,7 @@ MARKS = [pytest.param(k, marks=needs_postgres) if k == "postgresql" else k for k
 
 
 @pytest.fixture(params=MARKS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore]:
     server: Postgres | None = None
     if request.param == "postgresql":
         server = request.getfixturevalue("postgres")
@@ -37,18 +38,18 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def versions(transaction: Transaction, numbers: list[int]) -> dict[int, int]:
+def versions(transaction: SqlTransaction, numbers: list[int]) -> dict[int, int]:
     return {number: stamp.version for number, stamp in transaction.lock(numbers).items()}
 
 
-def write(store: Store, number: int, **parts: Any) -> None:
+def write(store: SqlStore, number: int, **parts: Any) -> None:
     """Write in a transaction of its own."""
     with store.transaction() as transaction:
         transaction.lock([number])
         transaction.write(number, changes(**parts))
 
 
-def test_a_snapshot_is_what_was_committed_last_and_keeps_nobody_out(store: Store) -> None:
+def test_a_snapshot_is_what_was_committed_last_and_keeps_nobody_out(store: SqlStore) -> None:
     number = put(store, experiment())
     written = {"batches": [BATCH], "events": [event("one", number)], "people": {"00ff": 1}}
     write(store, number, **written)
@@ -62,7 +63,7 @@ def test_a_snapshot_is_what_was_committed_last_and_keeps_nobody_out(store: Store
     assert len(store.snapshot(number).events) == 2
 
 
-def test_what_was_written_is_read_back(store: Store) -> None:
+def test_what_was_written_is_read_back(store: SqlStore) -> None:
     made = experiment(deadline_seconds=5)
     number = put(store, made)
     tallied = OpenBatch(1, 3, 0, 1.25, {"sums": [1, 2], "scale": 0.5})
@@ -97,7 +98,7 @@ def test_what_was_written_is_read_back(store: Store) -> None:
         assert transaction.read(number).people == {"00ff": 2, "00fe": 2}
 
 
-def test_a_turn_that_fails_changes_nothing(store: Store) -> None:
+def test_a_turn_that_fails_changes_nothing(store: SqlStore) -> None:
     number = put(store, experiment())
 
     def fail() -> None:
@@ -114,7 +115,7 @@ def test_a_turn_that_fails_changes_nothing(store: Store) -> None:
         assert transaction.read(number).batches == []
 
 
-def test_a_batch_is_released_once_and_its_feedback_goes(store: Store) -> None:
+def test_a_batch_is_released_once_and_its_feedback_goes(store: SqlStore) -> None:
     number = put(store, experiment())
     release = ReleaseRow(0, 1, 3, 1.0, 4.0)
     with store.transaction() as transaction:
@@ -134,7 +135,7 @@ def test_a_batch_is_released_once_and_its_feedback_goes(store: Store) -> None:
     assert store.releases(number) == [release]
 
 
-def test_releases_come_in_the_order_of_their_making(store: Store) -> None:
+def test_releases_come_in_the_order_of_their_making(store: SqlStore) -> None:
     number = put(store, experiment())
     made = [ReleaseRow(batch, 0, 3, [0.5, float(batch)], 4.0) for batch in (4, 0, 2)]
     for some in (made[:2], made[2:]):
@@ -143,7 +144,7 @@ def test_releases_come_in_the_order_of_their_making(store: Store) -> None:
     assert store.releases(number, after=1, limit=1) == made[1:2]
 
 
-def test_an_identity_is_given_once_in_an_experiment_and_all_its_segments(store: Store) -> None:
+def test_an_identity_is_given_once_in_an_experiment_and_all_its_segments(store: SqlStore) -> None:
     first, other = experiment(), put(store, experiment())
     numbers = store.create([replace(first, segment=name) for name in ("de", "fr")])
     write(store, numbers[0], events=[event("one", numbers[0])])
@@ -156,7 +157,7 @@ def test_an_identity_is_given_once_in_an_experiment_and_all_its_segments(store: 
     assert sorted(owners) == sorted([numbers[0], other])
 
 
-def test_a_position_never_shown_goes_to_another_event(store: Store) -> None:
+def test_a_position_never_shown_goes_to_another_event(store: SqlStore) -> None:
     number = put(store, experiment())
     with store.transaction() as transaction:
         transaction.lock([number])
@@ -177,7 +178,7 @@ def test_a_position_never_shown_goes_to_another_event(store: Store) -> None:
     }
 
 
-def test_one_at_a_time(store: Store) -> None:
+def test_one_at_a_time(store: SqlStore) -> None:
     number = put(store, experiment())
     seen = []
 
@@ -199,7 +200,7 @@ def test_one_at_a_time(store: Store) -> None:
     assert (found.observed, found.version) == (80, 81)
 
 
-def test_releases_keep_the_random_step_of_their_turn(store: Store) -> None:
+def test_releases_keep_the_random_step_of_their_turn(store: SqlStore) -> None:
     number, other = put(store, experiment()), put(store, experiment())
     assert store.last_marks() == {}
     marks = []
@@ -225,7 +226,7 @@ def test_releases_keep_the_random_step_of_their_turn(store: Store) -> None:
         assert transaction.missing({number: marks[0]._replace(sequence=7)}) == {number}
 
 
-def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
+def test_experiments_are_found_stopped_and_charged(store: SqlStore) -> None:
     made = [experiment(), experiment()]
     numbers = [put(store, one) for one in made]
     assert [one.id for one in store.experiments()] == [one.id for one in made]
@@ -241,7 +242,7 @@ def test_experiments_are_found_stopped_and_charged(store: Store) -> None:
         put(store, made[0])
 
 
-def test_segments_are_rows_of_one_experiment_made_and_stopped_together(store: Store) -> None:
+def test_segments_are_rows_of_one_experiment_made_and_stopped_together(store: SqlStore) -> None:
     first = experiment()
     parts = [replace(first, segment=name) for name in ("de", "fr")]
     other = put(store, experiment())
@@ -274,7 +275,7 @@ KINDS_OF_POLICIES = (
 
 @pytest.mark.parametrize("kind", KINDS_OF_POLICIES)
 def test_every_policy_goes_on_after_a_restart_as_if_nothing_had_happened(
-    store: Store, kind: str
+    store: SqlStore, kind: str
 ) -> None:
     """Whatever the policy, with experts or without: restarting after every step changes nothing."""
     offices = [
@@ -302,7 +303,7 @@ def test_every_policy_goes_on_after_a_restart_as_if_nothing_had_happened(
 
 
 @pytest.mark.parametrize("algorithm", ["phased", "ab-test"])
-def test_a_phase_releases_a_value_of_each_arm_once(store: Store, algorithm: str) -> None:
+def test_a_phase_releases_a_value_of_each_arm_once(store: SqlStore, algorithm: str) -> None:
     here = Office(store, put(store, experiment(bd.PrivateBandit(3, 5.0, 60, algorithm))))
     for k in range(60):
         here.decide(f"{k}")
@@ -323,7 +324,7 @@ def test_a_phase_releases_a_value_of_each_arm_once(store: Store, algorithm: str)
     here.writer.close()
 
 
-def test_the_first_deadline_of_open_batches_is_known_without_opening_them(store: Store) -> None:
+def test_the_first_deadline_of_open_batches_is_known_without_opening_them(store: SqlStore) -> None:
     made = [experiment(bd.PrivateBandit(2, 0.5, batch=2), deadline_seconds=10.0) for _ in range(3)]
     offices = [Office(store, put(store, one)) for one in made]
     numbers = [one.number for one in offices]
@@ -345,7 +346,7 @@ def test_the_first_deadline_of_open_batches_is_known_without_opening_them(store:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_what_was_never_shown_expires_without_counting(store: Store, restarts: bool) -> None:
+def test_what_was_never_shown_expires_without_counting(store: SqlStore, restarts: bool) -> None:
     here = Office(store, put(store, experiment(deadline_seconds=10.0)))
     first = here.decide("one", defer=True)
     here.decide("two", defer=True)
@@ -369,7 +370,9 @@ def test_what_was_never_shown_expires_without_counting(store: Store, restarts: b
     here.writer.close()
 
 
-def test_batches_deadlines_and_free_positions_are_read_when_they_are_needed(store: Store) -> None:
+def test_batches_deadlines_and_free_positions_are_read_when_needed(
+    store: SqlStore,
+) -> None:
     number = put(store, experiment())
     head = store.experiments()[0].head
     counters = head["counters"] | {"filling": [1]}
@@ -430,7 +433,7 @@ def everything(policy: bd.Policy) -> Any:
     ["nothing", "persons", "persons often", "persons in phases", "few persons", "eligible arms"],
 )
 def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
-    store: Store, with_what: str
+    store: SqlStore, with_what: str
 ) -> None:
     """Late feedback in any order, few batches change: nothing is missed or counted twice."""
     rule: dict[str, Any] = {"per_person": 2, "rounds_per_slot": 1, "release": "laplace"}
@@ -473,7 +476,7 @@ def test_two_processes_that_take_turns_know_what_a_fresh_one_reads(
         one.writer.close()
 
 
-def test_metrics_are_kept_and_answered_for_after_a_restart(store: Store) -> None:
+def test_metrics_are_kept_and_answered_for_after_a_restart(store: SqlStore) -> None:
     policy = bd.PrivateBandit(
         ["a", "b"], 50.0, batch=2, algorithm="one-bit", metrics={"refund": (0, 1)}
     )
@@ -507,7 +510,7 @@ def _whole(policy: bd.Policy) -> dict[str, Any]:
 @pytest.mark.parametrize("found", [False, True])
 @pytest.mark.parametrize("persons", [False, True])
 def test_what_was_known_before_is_kept_as_it_was_when_it_was_decided(
-    store: Store, persons: bool, found: bool
+    store: SqlStore, persons: bool, found: bool
 ) -> None:
     """Two processes take turns; a fresh one reads the same numbers, sums and outcomes as sent.
 
@@ -556,7 +559,7 @@ def test_what_was_known_before_is_kept_as_it_was_when_it_was_decided(
 
 
 @pytest.mark.parametrize("persons", [False, True])
-def test_contexts_are_kept_until_their_epoch_is_released(store: Store, persons: bool) -> None:
+def test_contexts_are_kept_until_their_epoch_is_released(store: SqlStore, persons: bool) -> None:
     """Two processes take turns; a fresh one adds up the rounds of open epochs to the same sums."""
     policy = bd.PrivateContextual(
         2, {"age": (0, 10)}, 1.0, rounds=30, per_person=2 if persons else None
@@ -590,7 +593,7 @@ def test_contexts_are_kept_until_their_epoch_is_released(store: Store, persons: 
         one.writer.close()
 
 
-def test_keys_are_kept_and_revoked(store: Store) -> None:
+def test_keys_are_kept_and_revoked(store: SqlStore) -> None:
     key = KeyRow("k1", "web", b"hash", ("decide", "reward"), "exp_1", 1.0)
     store.add_key(key)
     assert store.all_keys() == [key]
@@ -600,13 +603,13 @@ def test_keys_are_kept_and_revoked(store: Store) -> None:
     assert store.all_keys() == [key._replace(revoked_at=2.0)]
 
 
-def test_tidying_changes_nothing(store: Store) -> None:
+def test_tidying_changes_nothing(store: SqlStore) -> None:
     number = put(store, experiment())
     store.tidy()
     assert [one.number for one in store.experiments()] == [number]
 
 
-def test_blocks_are_read_back_in_order_and_go_with_their_batch(store: Store) -> None:
+def test_blocks_are_read_back_in_order_and_go_with_their_batch(store: SqlStore) -> None:
     number, other = put(store, experiment()), put(store, experiment())
     write(
         store,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna.store.contract import Store
+from bandanna.store import SqlStore
 from bandanna.store.sql import open_store
 from tests.service.running import Here, process, service_here
 
@@ -32,7 +32,7 @@ def test_a_decision_takes_what_was_known_and_the_first_number_stands(here: Here)
     first = here.decide(experiment, event_id="one", before=0.5)
     assert here.decide(experiment, event_id="one", before=0.9) == first
     assert here.reward("one", reward=0.6) == 204
-    store: Store = here.core.store
+    store: SqlStore = here.core.store
     saved = store.snapshot(1)
     (row,) = saved.feedback
     assert (row.before, row.sent) == (0.5, round(0.4 * 2**20))  # a reward of .6 is a loss of .4

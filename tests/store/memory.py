@@ -1,4 +1,7 @@
-"""A store in dictionaries: the reference that the others are compared with."""
+"""A store in dictionaries: the reference that the others are compared with.
+
+It has the type of the store, so that mypy holds the two to the same calls, and none of its state.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 
-from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
+from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, new_step
+from bandanna.store.descriptions import Description
 from bandanna.store.rows import (
     WAITING_STATES,
     Changes,
@@ -25,6 +29,8 @@ from bandanna.store.rows import (
     SealedBlock,
     Snapshot,
 )
+from bandanna.store.sql import SqlStore
+from bandanna.store.sql_transaction import SqlTransaction
 
 
 class Shelf:
@@ -43,8 +49,10 @@ class Shelf:
         self.blocks: list[SealedBlock] = []
 
 
-class MemoryStore(Store):
+class MemoryStore(SqlStore):
     """Everything in dictionaries, one transaction at a time."""
+
+    gather_seconds = 0.0
 
     def __init__(self) -> None:
         self.identity = secrets.token_hex(16)
@@ -54,7 +62,7 @@ class MemoryStore(Store):
         self._keys: dict[str, KeyRow] = {}
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> Iterator[SqlTransaction]:
         """Begin a transaction."""
         with self._lock:
             transaction = MemoryTransaction(self._shelves, self._events)
@@ -66,7 +74,7 @@ class MemoryStore(Store):
         with self._lock:
             return MemoryTransaction(self._shelves, self._events).read(experiment)
 
-    def create(self, parts: Sequence[Experiment]) -> list[int]:
+    def create(self, parts: Sequence[Experiment], said: Description | None = None) -> list[int]:
         """Add an experiment."""
         with self._lock:
             here = [shelf.experiment for shelf in self._shelves.values()]
@@ -150,7 +158,7 @@ class MemoryStore(Store):
         with self._lock:
             return list(self._keys.values())
 
-    def revoke_key(self, identity: str, at: float) -> bool:
+    def revoke_key(self, identity: str, at: float, *, keep_one: bool = False) -> bool:
         """Revoke a key."""
         with self._lock:
             key = self._keys.get(identity)
@@ -167,7 +175,7 @@ class MemoryStore(Store):
         """Nothing is held."""
 
 
-class MemoryTransaction(Transaction):
+class MemoryTransaction(SqlTransaction):
     """A transaction: what it writes is checked, and kept when it ends."""
 
     def __init__(self, shelves: dict[int, Shelf], events: dict[EventKey, Event]) -> None:
@@ -199,17 +207,17 @@ class MemoryTransaction(Transaction):
         filling = here.head["counters"].get("filling", [])
         some = list(shelf.batches) if whole else [n for n in filling if n in shelf.batches]
         people = dict(shelf.people) if whole else {}
-        return Snapshot(here, *self._opened(shelf, some), people, len(shelf.batches))
+        return Snapshot(here, *self._rows_of(shelf, some), people, len(shelf.batches))
 
     def open_batch(
         self, experiment: int, number: int
     ) -> tuple[OpenBatch, list[Event], list[Feedback]] | None:
         """Return an open batch, if it is one."""
         shelf = self._shelves[experiment]
-        batches, events, feedback = self._opened(shelf, [number])
+        batches, events, feedback = self._rows_of(shelf, [number])
         return (batches[0], events, feedback) if batches else None
 
-    def _opened(
+    def _rows_of(
         self, shelf: Shelf, some: Sequence[int]
     ) -> tuple[list[OpenBatch], list[Event], list[Feedback]]:
         return (

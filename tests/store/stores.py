@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import bandanna as bd
-from bandanna.store import Secret, SqlStore, Store
+from bandanna.store import Secret, SqlStore
 from bandanna.store.rows import Changes, Event, EventState, Experiment
 from tests.postgres import Postgres
 from tests.store.memory import MemoryStore
@@ -18,9 +18,9 @@ KINDS = ("memory", "sqlite", "postgresql")
 
 
 @contextmanager
-def open_store(kind: str, folder: Path, server: Postgres | None) -> Iterator[Store]:
+def open_store(kind: str, folder: Path, server: Postgres | None) -> Iterator[SqlStore]:
     """Open an empty store of a kind."""
-    store: Store
+    store: SqlStore
     if kind == "memory":
         store = MemoryStore()
     elif kind == "sqlite":
@@ -43,7 +43,7 @@ def experiment(
     return Experiment(f"exp_{secrets.token_hex(4)}", "a test", settings, head, 1.5)
 
 
-def put(store: Store, made: Experiment) -> int:
+def put(store: SqlStore, made: Experiment) -> int:
     """Put an experiment without segments into a store; returns its number."""
     (number,) = store.create([made])
     return number

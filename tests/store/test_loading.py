@@ -10,7 +10,7 @@ import pytest
 
 import bandanna as bd
 from bandanna.service.policies import make_contextual
-from bandanna.store import Store, StoreUnavailableError
+from bandanna.store import SqlStore, StoreUnavailableError
 from bandanna.store.rows import Event, Snapshot
 from bandanna.store.unit_of_work import DecisionRequest, UnitOfWork
 from bandanna.store.writer import Task, Writer
@@ -39,12 +39,12 @@ class SlowStore(MemoryStore):
         return super().snapshot(experiment)
 
 
-def with_persons(store: Store) -> int:
+def with_persons(store: SqlStore) -> int:
     policy = bd.PrivateBandit(["a", "b"], 5.0, batch=3, per_person=1, rounds_per_slot=1)
     return put(store, experiment(policy))
 
 
-def with_features(store: Store) -> int:
+def with_features(store: SqlStore) -> int:
     return put(store, experiment(head=make_contextual(FEATURES).to_dict(private=False)))
 
 

@@ -26,9 +26,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import bandanna as bd
 from bandanna.store import Secret, SqlStore, StoreUnavailableError
-from bandanna.store.contract import GoneError, Transaction
+from bandanna.store.contract import GoneError
 from bandanna.store.guard import Guard, RestoredError
 from bandanna.store.rows import Event
+from bandanna.store.sql_transaction import SqlTransaction
 from bandanna.store.unit_of_work import NewFeedback
 from bandanna.store.writer import Task, Writer, about_event
 from tests.postgres import Postgres, needs_postgres
@@ -49,7 +50,7 @@ class FaultyStore(SqlStore):
     fault = ""
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> Iterator[SqlTransaction]:
         fault, self.fault = self.fault, ""
         if fault == "begin":
             raise StoreUnavailableError("the disk is full")

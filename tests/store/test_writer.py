@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import bandanna as bd
-from bandanna.store import ConflictError, Store, StoreUnavailableError
-from bandanna.store.contract import GoneError, Transaction
+from bandanna.store import ConflictError, SqlStore, StoreUnavailableError
+from bandanna.store.contract import GoneError
 from bandanna.store.rows import Changes, Event
+from bandanna.store.sql_transaction import SqlTransaction
 from bandanna.store.unit_of_work import DecisionRequest, NewFeedback
 from bandanna.store.writer import Task, UnknownError, Writer, about_event
 from tests.store.memory import MemoryStore, MemoryTransaction
@@ -23,7 +24,7 @@ from tests.store.stores import experiment, put
 class Office:
     """A writer at work on one experiment, in words a test can use."""
 
-    def __init__(self, store: Store, number: int) -> None:
+    def __init__(self, store: SqlStore, number: int) -> None:
         self.store, self.number, self.writer, self.now = store, number, Writer(store), 0.0
 
     def ask(self, task: Task[Any]) -> Any:
@@ -154,7 +155,7 @@ class Failing(MemoryStore):
     failures = 0
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> Iterator[SqlTransaction]:
         with super().transaction() as transaction:
             yield transaction
             if self.failures:

@@ -16,7 +16,7 @@ from bandanna import signatures
 from bandanna._core.types import JSON, InputError
 from bandanna.device import fingerprint, sign_release
 from bandanna.service.models import LOCAL, is_local, moment
-from bandanna.store import KeyRow, Secret, SqlStore, Store
+from bandanna.store import KeyRow, Secret, SqlStore
 from bandanna.store.guard import Guard
 from bandanna.store.rows import Experiment, Outline
 from bandanna.store.secret import private_text
@@ -30,7 +30,7 @@ REFRESH_SECONDS = 2.0
 
 
 def make_key(
-    store: Store,
+    store: SqlStore,
     secret: Secret,
     name: str,
     scopes: tuple[str, ...],
@@ -56,7 +56,7 @@ def make_key(
     return row, text
 
 
-def make_first_key(store: Store, secret: Secret) -> str | None:
+def make_first_key(store: SqlStore, secret: Secret) -> str | None:
     """Make a key that opens everything, unless there is a key already, and return it."""
     row, text = _new_key(secret, "the first key", ("manage",), None)
     return text if store.add_first_key(row) else None
@@ -74,7 +74,7 @@ def _new_key(
 class KeyRing:
     """Knows which key opens what; looks again at the store every two seconds."""
 
-    def __init__(self, store: Store, secret: Secret, guard: Guard | None = None) -> None:
+    def __init__(self, store: SqlStore, secret: Secret, guard: Guard | None = None) -> None:
         self._store, self._secret, self._guard = store, secret, guard
         self._rows: dict[str, KeyRow] = {}
         self.read_at = -math.inf

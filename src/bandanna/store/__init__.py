@@ -1,8 +1,8 @@
-"""Durable state of running experiments: what a store promises, and the stores there are."""
+"""Durable state of running experiments: what a store promises, and the store."""
 
 from __future__ import annotations
 
-from bandanna.store.contract import ConflictError, KeyRow, Store, StoreUnavailableError, Transaction
+from bandanna.store.contract import ConflictError, KeyRow, StoreUnavailableError
 from bandanna.store.secret import Secret, read_secret
 from bandanna.store.sql import SqlStore, is_used, open_store
 
@@ -11,9 +11,7 @@ __all__ = [
     "KeyRow",
     "Secret",
     "SqlStore",
-    "Store",
     "StoreUnavailableError",
-    "Transaction",
     "is_used",
     "open_store",
     "read_secret",

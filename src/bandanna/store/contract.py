@@ -23,29 +23,19 @@ asked, in one transaction for everything that arrived together, to remember it.
 8. **Trouble has one name.** A disk that is full and a database that is gone raise
    ``StoreUnavailableError`` and nothing else; the next transaction tries again.
 
-``tests/contracts/test_stores.py`` holds every store to this.
+``tests/contracts/test_stores.py`` holds ``SqlStore``, in SQLite and in PostgreSQL, to this, and to
+what a reference that keeps everything in dictionaries does.
 """
 
 from __future__ import annotations
 
 import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from bandanna._core.types import BandannaError, DecisionError
-from bandanna.store.rows import (
-    Changes,
-    Due,
-    Event,
-    Experiment,
-    Feedback,
-    Location,
-    OpenBatch,
-    ReleaseRow,
-    Snapshot,
-)
+from bandanna.store.rows import Event
 
 
 class StoreUnavailableError(BandannaError):
@@ -92,140 +82,6 @@ class Mark(NamedTuple):
     """Its position in the order of the experiment's releases, from 0 on."""
     step: str
     """Random, of the transaction that recorded it."""
-
-
-class Transaction(ABC):
-    """One transaction."""
-
-    @abstractmethod
-    def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
-        """Return the events with these ids, in all experiments; ids without any are left out."""
-
-    @abstractmethod
-    def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
-        """Keep others out of experiments until the end; returns their versions and steps."""
-
-    @abstractmethod
-    def read(self, experiment: int, *, whole: bool = True) -> Snapshot:
-        """Return a locked experiment with all open batches, or with those that fill alone."""
-
-    @abstractmethod
-    def open_batch(
-        self, experiment: int, number: int
-    ) -> tuple[OpenBatch, list[Event], list[Feedback]] | None:
-        """Return an open batch of a locked experiment, if it is one, as it was committed."""
-
-    @abstractmethod
-    def due(self, experiment: int, after: tuple[float, int], limit: int) -> list[Due]:
-        """Return events that wait, by deadline and round: the first so many after these two."""
-
-    @abstractmethod
-    def latest(self, owner: int, visitor: str) -> Event | None:
-        """Return the last event of a visitor in an experiment, of any of its segments."""
-
-    @abstractmethod
-    def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
-        """Return positions of open batches whose event was never shown, and chances of arms."""
-
-    @abstractmethod
-    def blocks(self, experiment: int, batch: int) -> list[bytes]:
-        """Return the blocks of a batch of a locked experiment, in the order they were written."""
-
-    @abstractmethod
-    def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
-        """Change a locked experiment, and raise its version by one.
-
-        Returns its new version and step, and the last release if there was any in this transaction.
-        """
-
-    @abstractmethod
-    def missing(self, marks: Mapping[int, Mark]) -> set[int]:
-        """Return the experiments that do not hold the release of their mark."""
-
-
-class Store(ABC):
-    """Durable experiments; see the top of this file for what it promises."""
-
-    identity: str
-    """Identity of the database, made with it: 32 hexadecimal digits."""
-
-    gather_seconds: float = 0.0
-    """How long the writer waits for others, where several tasks came together the last time: a
-    transaction that costs round trips is best shared by many."""
-
-    @abstractmethod
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Begin a transaction; it is durable when the context ends without an error."""
-
-    @abstractmethod
-    def snapshot(self, experiment: int) -> Snapshot:
-        """Return an experiment with all open batches, as of one moment, while others write."""
-
-    @abstractmethod
-    def create(self, parts: Sequence[Experiment]) -> list[int]:
-        """Add an experiment, all segments or none; returns their numbers, never given again."""
-
-    @abstractmethod
-    def experiments(self, identity: str | None = None, after: int = 0) -> list[Experiment]:
-        """Return experiments in the order of their making: all, those with that id, or newer ones.
-
-        Segments come one by one; newer are those whose number is larger than ``after``.
-        """
-
-    @abstractmethod
-    def named(self, name: str) -> list[tuple[str, bool]]:
-        """Return the ids of experiments of a name, and whether they are stopped; newest first."""
-
-    @abstractmethod
-    def numbers(self, after: int = 0) -> list[int]:
-        """Return the numbers of experiments, or of those with a number larger than ``after``."""
-
-    @abstractmethod
-    def next_deadlines(self, experiments: Sequence[int]) -> dict[int, float]:
-        """Return when the first deadline passes in experiments; those without are left out."""
-
-    @abstractmethod
-    def stop(self, identity: str) -> None:
-        """Take no more decisions in an experiment, in any segment. Feedback is still taken."""
-
-    @abstractmethod
-    def charge(self, experiment: int, resumed: int) -> None:
-        """Set how often an experiment was resumed from older copies, and raise its version."""
-
-    @abstractmethod
-    def last_marks(self) -> dict[int, Mark]:
-        """Return the last release of every experiment that has released anything."""
-
-    @abstractmethod
-    def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[ReleaseRow]:
-        """Return releases in the order of their making, from the one numbered ``after`` on."""
-
-    @abstractmethod
-    def add_key(self, key: KeyRow) -> None:
-        """Keep a key."""
-
-    @abstractmethod
-    def add_first_key(self, key: KeyRow) -> bool:
-        """Keep a key if there is none yet, whoever else tries; returns whether it was kept."""
-
-    @abstractmethod
-    def all_keys(self) -> list[KeyRow]:
-        """Return all keys, revoked ones included."""
-
-    @abstractmethod
-    def revoke_key(self, identity: str, at: float) -> bool:
-        """Revoke a key; returns whether there was one to revoke."""
-
-    @abstractmethod
-    def tidy(self) -> bool:
-        """Leave no trace of deleted feedback in free pages and logs.
-
-        Returns whether that was done. If not, a reader was in the way: try again.
-        """
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of everything."""
 
 
 class GoneError(BandannaError):

@@ -24,9 +24,10 @@ from bandanna.phases.course import begun, go_on, new_policy, promising
 from bandanna.phases.definition import Course, moment_of, written
 from bandanna.phases.payloads import PARTS, assigned, digest, seed_of, signed
 from bandanna.policy.policy import Policy
-from bandanna.store.contract import GoneError, Transaction
+from bandanna.store.contract import GoneError
 from bandanna.store.open_batches import batch_row, without_batches
 from bandanna.store.rows import COUNTED, Changes, Event, Experiment, SealedBlock, Snapshot
+from bandanna.store.sql_transaction import SqlTransaction
 from bandanna.store.unit_of_work import NewFeedback, UnitOfWork
 from bandanna.warehouse.grid import nearest_to_zero
 
@@ -267,7 +268,7 @@ class EdgeUnit(UnitOfWork):
         self.course = course_of(self.experiment.id, self.experiment.settings)
         promising(self.course, self.policy)
 
-    def begin(self, transaction: Transaction) -> None:
+    def begin(self, transaction: SqlTransaction) -> None:
         """Start to collect what one transaction changes."""
         super().begin(transaction)
         self._blocks: list[SealedBlock] = []

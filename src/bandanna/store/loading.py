@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from bandanna.store.contract import Store
 from bandanna.store.rows import Experiment, Snapshot
+from bandanna.store.sql import SqlStore
 from bandanna.store.unit_of_work import UnitOfWork
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Loading(Generic[T]):
         Called with an experiment's number in another thread, once it was read or could not be.
     """
 
-    def __init__(self, store: Store, done: Callable[[int], object]) -> None:
+    def __init__(self, store: SqlStore, done: Callable[[int], object]) -> None:
         self._store, self._done = store, done
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="bandanna loading")
         self._tasks: dict[int, list[T]] = {}

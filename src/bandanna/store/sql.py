@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from bandanna._core.types import JSON, InputError, StateFileError
-from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, Store, Transaction, new_step
+from bandanna.store.contract import ConflictError, KeyRow, Mark, Stamp, new_step
 from bandanna.store.database import (
     BATCHES,
     BLOCKS,
@@ -110,7 +110,7 @@ def open_store(address: str, secret: Path) -> SqlStore:
     return SqlStore(address, read_secret(secret))
 
 
-class SqlStore(Store):
+class SqlStore:
     """Experiments in a database; feedback that waits is encrypted with the secret.
 
     Parameters
@@ -128,6 +128,8 @@ class SqlStore(Store):
         self._writing, self._reading = make_engines(address)
         self.sqlite = self._writing.dialect.name == "sqlite"
         self.gather_seconds = 0.0 if self.sqlite else GATHER_SECONDS
+        """How long the writer waits for others, where several tasks came together the last time: a
+        transaction that costs round trips is best shared by many."""
         self._lead = lead_over(self._writing)
         self._alone_writing: AbstractContextManager[object] = (
             threading.RLock() if self.sqlite else nullcontext()
@@ -141,7 +143,8 @@ class SqlStore(Store):
                 known = {"identity": secrets.token_hex(16), "secret": secret.fingerprint}
                 rows = [{"name": name, "value": value} for name, value in known.items()]
                 connection.execute(insert(FACTS), rows)
-        self.identity = known["identity"]
+        self.identity: str = known["identity"]
+        """Identity of the database, made with it: 32 hexadecimal digits."""
         self.copied = "copied" in known
         """Whether this is a copy that ``backup`` made, used for the first time."""
         if known["secret"] != secret.fingerprint:
@@ -149,8 +152,8 @@ class SqlStore(Store):
             raise StateFileError("this database was made with another secret; use that one.")
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Begin a transaction."""
+    def transaction(self) -> Iterator[SqlTransaction]:
+        """Begin a transaction; it is durable when the context ends without an error."""
         with naming_errors(), self._alone_writing, self._writing.begin() as connection:
             if self.sqlite:
                 yield SqlTransaction(connection, self._secret)
@@ -169,7 +172,10 @@ class SqlStore(Store):
             return SqlTransaction(connection, self._secret).read(experiment)
 
     def create(self, parts: Sequence[Experiment], said: Description | None = None) -> list[int]:
-        """Add an experiment, and what is said of it."""
+        """Add an experiment, all segments or none, and what is said of it.
+
+        Returns their numbers, which are never given again.
+        """
         query = insert(EXPERIMENTS).returning(EXPERIMENTS.c.number)
         try:
             with self._change() as connection:
@@ -185,7 +191,10 @@ class SqlStore(Store):
             raise ConflictError(f"there is an experiment {parts[0].id!r} already.") from None
 
     def experiments(self, identity: str | None = None, after: int = 0) -> list[Experiment]:
-        """Return experiments in the order of their making."""
+        """Return experiments in the order of their making: all, those with that id, or newer ones.
+
+        Segments come one by one; newer are those whose number is larger than ``after``.
+        """
         table = EXPERIMENTS
         query = select(table).where(table.c.number > after).order_by(table.c.number)
         if identity is not None:
@@ -193,7 +202,7 @@ class SqlStore(Store):
         return [experiment_of(row) for row in self._rows(query)]
 
     def named(self, name: str) -> list[tuple[str, bool]]:
-        """Return the ids of experiments of a name, and whether they are stopped."""
+        """Return the ids of experiments of a name, and whether they are stopped; newest first."""
         one = EXPERIMENTS.c
         query = select(one.id, one.stopped).where(one.name == name, one.number == one.owner)
         return [(row.id, row.stopped) for row in self._rows(query.order_by(one.number.desc()))]
@@ -261,7 +270,7 @@ class SqlStore(Store):
         return [TrailRow(**{**row, "details": json.loads(row["details"])}) for row in rows]
 
     def numbers(self, after: int = 0) -> list[int]:
-        """Return the numbers of experiments."""
+        """Return the numbers of experiments, or of those with a number larger than ``after``."""
         number = EXPERIMENTS.c.number
         return [row.number for row in self._rows(select(number).where(number > after))]
 
@@ -277,7 +286,7 @@ class SqlStore(Store):
         return [Outline(row.number, row.owner, row.id, json.loads(row.settings)) for row in rows]
 
     def next_deadlines(self, experiments: Sequence[int]) -> dict[int, float]:
-        """Return when the first deadline passes in the open batches of experiments."""
+        """Return when the first deadline passes in experiments; those without are left out."""
         event = EVENTS.c
         query = select(event.experiment, func.min(event.expires_at).label("first"))
         query = query.where(text("state IN (0, 3)"), event.expires_at.isnot(None))
@@ -295,7 +304,7 @@ class SqlStore(Store):
         return [Listed(*row) for row in self._rows(query.order_by(one.number))]
 
     def stop(self, identity: str) -> None:
-        """Take no more decisions."""
+        """Take no more decisions in an experiment, in any segment. Feedback is still taken."""
         self._write(_changing(EXPERIMENTS.c.id == identity, stopped=True))
 
     def ship(self, identity: str, shipped: Shipped) -> None:
@@ -400,7 +409,7 @@ class SqlStore(Store):
             run(delete(EXPERIMENTS).where(one.id == identity))
 
     def charge(self, experiment: int, resumed: int) -> None:
-        """Set how often an experiment was resumed from older copies."""
+        """Set how often an experiment was resumed from older copies, and raise its version."""
         self._write(_changing(EXPERIMENTS.c.number == experiment, resumed=resumed))
 
     def last_marks(self) -> dict[int, Mark]:
@@ -472,7 +481,7 @@ class SqlStore(Store):
     # --- what has been released -------------------------------------------------------------
 
     def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[ReleaseRow]:
-        """Return releases in the order of their making."""
+        """Return releases in the order of their making, from the one numbered ``after`` on."""
         table = RELEASES
         columns = (table.c.batch, table.c.choice, table.c.size, table.c.value, table.c.released_at)
         query = select(*columns).order_by(table.c.sequence).limit(limit)
@@ -487,7 +496,7 @@ class SqlStore(Store):
         self._write(insert(KEYS).values(_key_row(key)))
 
     def add_first_key(self, key: KeyRow) -> bool:
-        """Keep a key if there is none yet."""
+        """Keep a key if there is none yet, whoever else tries; returns whether it was kept."""
         with self._change() as connection:
             self._alone_at_start(connection)
             if connection.execute(select(KEYS.c.id).limit(1)).first() is not None:
@@ -496,13 +505,16 @@ class SqlStore(Store):
             return True
 
     def all_keys(self) -> list[KeyRow]:
-        """Return all keys."""
+        """Return all keys, revoked ones included."""
         query = select(KEYS).order_by(KEYS.c.created_at)
         keys = (KeyRow(**row._mapping) for row in self._rows(query))
         return [key._replace(scopes=tuple(str(key.scopes).split())) for key in keys]
 
     def revoke_key(self, identity: str, at: float, *, keep_one: bool = False) -> bool:
-        """Revoke a key; refused, if one must be kept, of the last that opens everything."""
+        """Revoke a key; returns whether there was one to revoke.
+
+        Refused, if one must be kept, of the last that opens everything.
+        """
         key = KEYS.c
         here = (key.id == identity) & key.revoked_at.is_(None)
         everything = key.scopes.like("%manage%") & key.experiment.is_(None)
@@ -593,7 +605,9 @@ class SqlStore(Store):
         self.copied = False
 
     def tidy(self) -> bool:
-        """Empty SQLite's log; free pages are overwritten when they become free.
+        """Leave no trace of deleted feedback in free pages and logs; returns whether that was done.
+
+        SQLite overwrites pages when they become free; its log is emptied here.
 
         Most of it is written back while transactions go on; only the rest, and emptying it, waits
         until there is none, and makes the next one wait. In PostgreSQL only ciphertext was ever

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 
 from bandanna._core.types import JSON
-from bandanna.store.contract import Mark, Stamp, Transaction, new_step
+from bandanna.store.contract import Mark, Stamp, new_step
 from bandanna.store.database import (
     BATCHES,
     BLOCKS,
@@ -194,7 +194,7 @@ def missing_marks(connection: Connection, marks: Mapping[int, Mark]) -> set[int]
     return {number for number, mark in wanted if latest.get(number) != mark}
 
 
-class SqlTransaction(Transaction):
+class SqlTransaction:
     """One transaction on a connection that has begun it; ``postgres`` has another way to write."""
 
     def __init__(self, connection: Connection, secret: Secret) -> None:
@@ -204,7 +204,7 @@ class SqlTransaction(Transaction):
         """Versions of locked experiments."""
 
     def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
-        """Return the events with these ids, in all experiments."""
+        """Return the events with these ids, in all experiments; ids without any are left out."""
         wanted = list(ids)
         events: dict[str, list[Event]] = {}
         if wanted:
@@ -213,7 +213,10 @@ class SqlTransaction(Transaction):
         return events
 
     def lock(self, experiments: Iterable[int]) -> dict[int, Stamp]:
-        """Lock experiments; SQLite's transaction has locked the whole database."""
+        """Keep others out of experiments until the end; returns their versions and steps.
+
+        SQLite's transaction has locked the whole database.
+        """
         rows = self._connection.execute(_LOCK, {"numbers": sorted(experiments)})
         return self._locked({row.number: Stamp(row.version, row.step) for row in rows})
 
@@ -227,7 +230,7 @@ class SqlTransaction(Transaction):
         return missing_marks(self._connection, marks)
 
     def read(self, experiment: int, *, whole: bool = True) -> Snapshot:
-        """Return an experiment with all open batches, or with those that fill alone."""
+        """Return a locked experiment with all open batches, or with those that fill alone."""
         self._flush()
         run, of, person = self._connection.execute, BATCHES.c, PEOPLE.c
         here = EXPERIMENTS.c.number == experiment
@@ -247,7 +250,7 @@ class SqlTransaction(Transaction):
     def open_batch(
         self, experiment: int, number: int
     ) -> tuple[OpenBatch, list[Event], list[Feedback]] | None:
-        """Return an open batch, if it is one, as it was committed."""
+        """Return an open batch of a locked experiment, if it is one, as it was committed."""
         self._flush()
         batches, events, feedback = self._opened(experiment, BATCHES.c.number == number)
         return (batches[0], events, feedback) if batches else None
@@ -288,7 +291,7 @@ class SqlTransaction(Transaction):
         ]
 
     def latest(self, owner: int, visitor: str) -> Event | None:
-        """Return the last event of a visitor in an experiment."""
+        """Return the last event of a visitor in an experiment, of any of its segments."""
         self._flush()
         row = self._connection.execute(_LATEST, {"here": owner, "visitor": visitor}).one_or_none()
         return None if row is None else _event_of(row)
@@ -301,7 +304,7 @@ class SqlTransaction(Transaction):
         return [((row.batch, row.position), row.chance) for row in rows]
 
     def blocks(self, experiment: int, batch: int) -> list[bytes]:
-        """Return the blocks of a batch, in the order they were written."""
+        """Return the blocks of a batch of a locked experiment, in the order they were written."""
         self._flush()
         block, name = BLOCKS.c, f"{experiment}/{batch}"
         query = select(block.content).where(block.experiment == experiment, block.batch == batch)
@@ -309,7 +312,11 @@ class SqlTransaction(Transaction):
         return [self._secret.unseal_rows(row.content, name) for row in rows]
 
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
-        """Change an experiment; the order lets a new event replace a void one."""
+        """Change a locked experiment, and raise its version by one.
+
+        Returns its new version and step, and the last release if there was any in this transaction.
+        The order lets a new event replace a void one.
+        """
         version = self._versions[experiment] = self._versions[experiment] + 1
         step = new_step()
         changed = {

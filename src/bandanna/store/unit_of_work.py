@@ -22,7 +22,7 @@ from bandanna.policy.policy import Policy
 from bandanna.policy.state import Batch, EligibleArms
 from bandanna.policy.transitions import MIDDLE, check_bit
 from bandanna.privacy.release import Released, ReleasedEpoch
-from bandanna.store.contract import ConflictError, Transaction, gone, refusals_only
+from bandanna.store.contract import ConflictError, gone, refusals_only
 from bandanna.store.deadlines import AT_ONCE, NEVER, PAGE, Deadlines, due_of
 from bandanna.store.open_batches import (
     MOST_BATCHES,
@@ -47,6 +47,7 @@ from bandanna.store.rows import (
     ReleaseRow,
     Snapshot,
 )
+from bandanna.store.sql_transaction import SqlTransaction
 
 if TYPE_CHECKING:
     from bandanna.contextual.policy import PrivateContextual
@@ -109,7 +110,7 @@ class UnitOfWork:
         begun = (one for at, one in holders.items() if waits(state, at) or begins_slot(state, at))
         self._waiting = Deadlines(due_of(one) for one in begun if one.expires_at is not None)
 
-    def begin(self, transaction: Transaction) -> None:
+    def begin(self, transaction: SqlTransaction) -> None:
         """Start to collect what one transaction changes; what is needed is read in it."""
         self._transaction = transaction
         self._events: dict[str, Event] = {}

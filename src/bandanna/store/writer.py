@@ -22,13 +22,13 @@ from bandanna.store.contract import (
     ConflictError,
     Mark,
     Stamp,
-    Store,
     StoreUnavailableError,
-    Transaction,
 )
 from bandanna.store.guard import Guard, name_of
 from bandanna.store.loading import Loading, needs_all, unit_for
 from bandanna.store.rows import Event
+from bandanna.store.sql import SqlStore
+from bandanna.store.sql_transaction import SqlTransaction
 from bandanna.store.unit_of_work import UnitOfWork
 
 MOST_TOGETHER = 1_000
@@ -117,7 +117,7 @@ def about_event(
 class Writer:
     """Does tasks in the order they arrive."""
 
-    def __init__(self, store: Store, guard: Guard | None = None) -> None:
+    def __init__(self, store: SqlStore, guard: Guard | None = None) -> None:
         self._store = store
         self._guard = guard
         self._tasks: queue.SimpleQueue[Task[object] | int | None] = queue.SimpleQueue()
@@ -280,7 +280,7 @@ class Writer:
         return self._guard.noting()
 
     def _prepare(
-        self, transaction: Transaction, numbers: set[int], used: dict[int, UnitOfWork]
+        self, transaction: SqlTransaction, numbers: set[int], used: dict[int, UnitOfWork]
     ) -> set[int]:
         """Lock experiments, and read again what others have changed in them.
 
@@ -299,7 +299,7 @@ class Writer:
             used[number] = unit
         return later
 
-    def _read(self, transaction: Transaction, number: int, stamp: Stamp) -> UnitOfWork | None:
+    def _read(self, transaction: SqlTransaction, number: int, stamp: Stamp) -> UnitOfWork | None:
         """Read an experiment; None if that is to be done beside the writer, because it is long.
 
         What was read there is read again here if another process has changed it meanwhile. Refuses
@@ -326,7 +326,7 @@ def _stamp_of(unit: UnitOfWork) -> Stamp:
     return Stamp(unit.experiment.version, unit.experiment.step)
 
 
-def _find_experiments(transaction: Transaction, group: list[Task[object]]) -> None:
+def _find_experiments(transaction: SqlTransaction, group: list[Task[object]]) -> None:
     """Find the experiments of events, where they are not known."""
     unknown = [task for task in group if task.event is not None and task.experiment is None]
     events = transaction.events({task.event for task in unknown if task.event is not None})
