@@ -393,10 +393,9 @@ def test_batches_deadlines_and_free_positions_are_read_when_needed(
         assert ([batch.number for batch in saved.batches], saved.opened) == ([1], 2)
         assert [one.id for one in saved.events] == ["four", "five"]
         assert len(transaction.read(number).events) == 5
-        found = transaction.open_batch(number, 0)
-        assert found is not None
-        assert (found[0], len(found[1]), found[2]) == (BATCH, 3, heard)
-        assert transaction.open_batch(number, 2) is None
+        found = transaction.opened(number, [0])
+        assert (found[0], len(found[1]), found[2]) == ([BATCH], 3, heard)
+        assert transaction.opened(number, [2]) == ([], [], [])
         due = transaction.due(number, (-1.0, 0), 3)
         assert [one.at for one in due] == [5.0, 7.0, 9.0]
         assert [one.deferred for one in due] == [True, False, False]

@@ -19,7 +19,6 @@ from bandanna.store.rows import (
     Changes,
     Due,
     Event,
-    EventKey,
     EventState,
     Experiment,
     Feedback,
@@ -31,6 +30,13 @@ from bandanna.store.rows import (
 )
 from bandanna.store.sql import SqlStore
 from bandanna.store.sql_transaction import SqlTransaction
+
+EventKey = tuple[str, int]
+"""An event's id and the experiment that it belongs to."""
+
+
+def key_of(event: Event) -> EventKey:
+    return event.id, event.owner
 
 
 class Shelf:
@@ -205,21 +211,16 @@ class MemoryTransaction(SqlTransaction):
         shelf = self._shelves[experiment]
         here = deepcopy(shelf.experiment)
         filling = here.head["counters"].get("filling", [])
-        some = list(shelf.batches) if whole else [n for n in filling if n in shelf.batches]
+        opened = self.opened(experiment, None if whole else filling)
         people = dict(shelf.people) if whole else {}
-        return Snapshot(here, *self._rows_of(shelf, some), people, len(shelf.batches))
+        return Snapshot(here, *opened, people, len(shelf.batches))
 
-    def open_batch(
-        self, experiment: int, number: int
-    ) -> tuple[OpenBatch, list[Event], list[Feedback]] | None:
-        """Return an open batch, if it is one."""
-        shelf = self._shelves[experiment]
-        batches, events, feedback = self._rows_of(shelf, [number])
-        return (batches[0], events, feedback) if batches else None
-
-    def _rows_of(
-        self, shelf: Shelf, some: Sequence[int]
+    def opened(
+        self, experiment: int, numbers: Sequence[int] | None
     ) -> tuple[list[OpenBatch], list[Event], list[Feedback]]:
+        """Return open batches, with their events and feedback."""
+        shelf = self._shelves[experiment]
+        some = list(shelf.batches) if numbers is None else numbers
         return (
             [shelf.batches[number] for number in some if number in shelf.batches],
             [self._events[name] for location, name in shelf.events.items() if location[0] in some],
@@ -252,8 +253,8 @@ class MemoryTransaction(SqlTransaction):
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
         """Check changes; they are kept when the transaction ends."""
         shelf = self._shelves[experiment]
-        staged = [event.key for _, other, _ in self._staged for event in other.events]
-        new = staged + [event.key for event in changes.events]
+        staged = [key_of(event) for _, other, _ in self._staged for event in other.events]
+        new = staged + [key_of(event) for event in changes.events]
         if len(set(new)) < len(new) or any(name in self._events for name in new):
             raise ConflictError("an event of this id exists already.")
         before = {release.batch for release in shelf.releases}
@@ -278,9 +279,9 @@ class MemoryTransaction(SqlTransaction):
                 name = shelf.events[location]
                 self._events[name] = self._events[name]._replace(state=state)
             for event in changes.events:
-                self._events[event.key] = event
+                self._events[key_of(event)] = event
                 if event.state is not EventState.VOID:
-                    shelf.events[event.location] = event.key
+                    shelf.events[event.location] = key_of(event)
             shelf.batches |= {batch.number: batch for batch in changes.batches}
             shelf.feedback |= {(row.batch, row.position): row for row in changes.feedback}
             shelf.people |= changes.people

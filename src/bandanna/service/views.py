@@ -100,8 +100,9 @@ class _Entry:
         self.totals_of = -1
         """The number of releases that were added up."""
         self.next_totals = 0.0
-        self.results: tuple[int, int, str, JSON] | None = None
-        """Version, number of releases, words for feedback, and the results at that point."""
+        self.results: tuple[tuple[int, int, int, str], JSON] | None = None
+        """The results, and what they are of: how often the experiment was resumed, its version,
+        the number of releases, words for feedback."""
         self.cards: OrderedDict[tuple[object, ...], JSON] = OrderedDict()
         """Scorecards of what is released now, by what was asked for."""
 
@@ -145,16 +146,17 @@ class Views:
         """Return what the releases of an experiment say, in a team's words for the feedback."""
         entry = self._entry(number)
         with entry.lock:
-            if entry.results is not None and self._rests(entry, number):
-                return entry.results[-1]
-            view = self._view(entry, number)
+            view, kept = self._view(entry, number), entry.results
+            part = view.part
+            if kept is not None and entry.tired and kept[0][0] == part.resumed:
+                return kept[1]
             totals = self._totals(entry, view)
-            key = view.part.version, entry.totals_of, outcome
-            if entry.results is None or entry.results[:-1] != key:
+            key = part.resumed, part.version, entry.totals_of, outcome
+            if kept is None or kept[0] != key:
                 with entry.working():
                     said = _summary(view, totals, outcome)
-                    entry.results = *key, said | {"health": _health(view.committed)}
-            return entry.results[-1]
+                    entry.results = kept = key, said | {"health": _health(view.committed)}
+            return kept[1]
 
     def scorecard(self, number: int, control: str | None, outcome: str, confidence: float) -> JSON:
         """Return the scorecard of an experiment, drawn anew once something was released."""
@@ -181,23 +183,20 @@ class Views:
             return entry
 
     def _view(self, entry: _Entry, number: int) -> View:
-        if entry.view is not None and self._rests(entry, number):
-            return entry.view
-        stamp = self._store.stamp(number)
-        if stamp is None:
+        """Return what was read before, unless epsilon has changed since, or it is time to look."""
+        now = self._store.stamp(number)
+        if now is None:
             raise UnknownError("there is no such experiment.")
-        kept = entry.view
-        if kept is None or (kept.part.version, kept.part.step) != stamp:
-            with entry.working():
-                committed = self._store.committed(number)
-                entry.view = kept = View(committed, _policy_of(committed.experiment))
-        return kept
-
-    def _rests(self, entry: _Entry, number: int) -> bool:
-        """Whether what was read before is shown again: not if epsilon has changed since."""
-        if entry.view is None or not entry.tired:
-            return False
-        return entry.view.part.resumed == self._store.resumed(number)
+        if entry.view is not None:
+            part = entry.view.part
+            if ((part.version, part.step), part.resumed) == now:
+                return entry.view
+            if entry.tired and part.resumed == now[1]:
+                return entry.view
+        with entry.working():
+            committed = self._store.committed(number)
+            entry.view = View(committed, _policy_of(committed.experiment))
+        return entry.view
 
     def _totals(self, entry: _Entry, view: View) -> ReleaseTotals:
         released = view.made.released

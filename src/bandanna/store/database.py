@@ -25,6 +25,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Result,
     Row,
     SmallInteger,
     String,
@@ -46,6 +47,7 @@ from bandanna.store.contract import ConflictError, StoreUnavailableError
 
 metadata = MetaData()
 SqlRow = Row[*tuple[Any, ...]]
+SqlResult = Result[*tuple[Any, ...]]
 """Whatever a query gives; its columns are the tables'."""
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
 

@@ -11,9 +11,6 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select
 from bandanna._core.types import JSON, ArmName
 from bandanna.store.database import DESCRIPTIONS, EXPERIMENTS, SqlRow
 
-LISTED = 400
-"""Experiments that are named one by one in a query."""
-
 
 @dataclass(frozen=True)
 class Shipped:
@@ -62,12 +59,8 @@ def _read(row: SqlRow) -> Description:
 
 def read_descriptions(connection: Connection, ids: Sequence[str]) -> dict[str, Description]:
     """Return what is said of experiments; those of which nothing is said are left out."""
-    described: dict[str, Description] = {}
-    for begin in range(0, len(ids), LISTED):
-        here = DESCRIPTIONS.c.experiment.in_(ids[begin : begin + LISTED])
-        for row in connection.execute(select(DESCRIPTIONS).where(here)):
-            described[row.experiment] = _read(row)
-    return described
+    query = select(DESCRIPTIONS).where(DESCRIPTIONS.c.experiment.in_(ids))
+    return {row.experiment: _read(row) for row in connection.execute(query)}
 
 
 def write_description(connection: Connection, identity: str, changed: JSON) -> None:

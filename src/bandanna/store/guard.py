@@ -24,7 +24,7 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +38,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    delete,
     func,
     select,
     update,
@@ -45,7 +46,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 
-from bandanna._core.types import StateFileError
+from bandanna._core.types import JSON, StateFileError
 from bandanna.store.contract import Mark, StoreUnavailableError, new_step
 from bandanna.store.database import make_guard_engine, naming_errors, server_of
 from bandanna.store.sql import SqlStore
@@ -79,7 +80,6 @@ _REVOKED = Table(
     Column("key", String(40), primary_key=True),
     Column("at", Float, nullable=False),
 )
-_KEY = [_MARKS.c.identity, _MARKS.c.experiment]
 NOTHING = Mark(-1, "")
 NO_FILE = -1
 """In place of the number of a file that was deleted."""
@@ -186,11 +186,14 @@ class Guard:
         guard, step = secrets.token_hex(16) if known is None else known.guard, new_step()
         number = self._store.add_start(step, guard, clock())
         with self._transaction() as connection:
-            self._note_start(connection, _Known(guard, self._inode(), step, number), force=accept)
+            start = _Known(guard, self._inode(), step, number)._asdict()
             if accept:
+                connection.execute(delete(_GUARDED).where(self._here(_GUARDED)))
                 connection.execute(
                     update(_MARKS).where(self._here(_MARKS)).values(NOTHING._asdict())
                 )
+            # Several processes may start together: the newest start is kept.
+            self._keep(connection, _GUARDED, [start], larger="number", changed=tuple(start))
             self.marks = self._last_marks()
             self._write(connection, self.marks)
             self._write_counts(connection, counts)
@@ -200,17 +203,6 @@ class Guard:
         self.guard = guard
         self._starts.add(step)
         return set(counts) if accept else set()
-
-    def _note_start(self, connection: Connection, start: _Known, *, force: bool) -> None:
-        """Keep the newest start: several processes may start together."""
-        row = start._asdict() | {"identity": self._identity}
-        query = self._insert(_GUARDED)
-        newer = None if force else query.excluded.number > _GUARDED.c.number
-        connection.execute(
-            query.values(row).on_conflict_do_update(
-                index_elements=[_GUARDED.c.identity], set_=row, where=newer
-            )
-        )
 
     def _vouched(self, clock: Callable[[], float], patience: float) -> bool:
         """Ask a process that runs on this database, with a guard that agrees, to vouch for it."""
@@ -267,7 +259,7 @@ class Guard:
         marks = {name: row.mark for name, row in kept.items() if row.mark != NOTHING}
         if not marks:
             return 0
-        numbers = {name_of(one.id, one.segment): one.number for one in self._store.listed()}
+        numbers = {name: number for number, name in self._names().items()}
         lost = [name for name in marks if name not in numbers]
         here = {numbers[name]: mark for name, mark in marks.items() if name in numbers}
         return len(lost) + len(self._store.missing(here))
@@ -358,8 +350,11 @@ class Guard:
         """Keep the ids of revoked keys, so that an older copy does not revive them."""
         new = frozenset(keys) - self.revoked
         if new:
+            query = self._insert(_REVOKED).on_conflict_do_nothing()
+            rows = [{"identity": self._identity, "key": key, "at": time.time()} for key in new]
             with self._transaction() as connection:
-                self._revoke(connection, new)
+                connection.execute(query, rows)
+            self.revoked |= new
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -420,17 +415,28 @@ class Guard:
 
     def _write(self, connection: Connection, marks: Mapping[str, Mark]) -> None:
         """Keep marks, unless another process has noted later ones."""
-        rows = [
-            {"identity": self._identity, "experiment": name, "resumed": 0} | mark._asdict()
-            for name, mark in marks.items()
-        ]
-        query = self._insert(_MARKS)
-        new = {"sequence": query.excluded.sequence, "step": query.excluded.step}
-        later = query.excluded.sequence > _MARKS.c.sequence
+        rows = [mark._asdict() | {"experiment": name, "resumed": 0} for name, mark in marks.items()]
+        self._keep(connection, _MARKS, rows, larger="sequence", changed=Mark._fields)
+
+    def _keep(
+        self,
+        connection: Connection,
+        table: Table,
+        rows: Sequence[JSON],
+        *,
+        larger: str,
+        changed: Sequence[str],
+    ) -> None:
+        """Insert rows; of those that are there change some columns, where one becomes larger."""
+        query = self._insert(table)
+        new = query.excluded
+        query = query.on_conflict_do_update(
+            index_elements=list(table.primary_key),
+            set_={name: new[name] for name in changed},
+            where=new[larger] > table.c[larger],
+        )
         if rows:
-            connection.execute(
-                query.on_conflict_do_update(index_elements=_KEY, set_=new, where=later), rows
-            )
+            connection.execute(query, [{"identity": self._identity} | row for row in rows])
 
     def _insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         return sqlite.insert(table) if self.is_file else postgresql.insert(table)
@@ -438,10 +444,12 @@ class Guard:
     def _last_marks(self) -> dict[str, Mark]:
         """Return the last release of every experiment, as the database has it."""
         marks = self._store.last_marks()
-        if not marks:
-            return {}
-        names = {one.number: name_of(one.id, one.segment) for one in self._store.listed()}
+        names = self._names() if marks else {}
         return {names[number]: mark for number, mark in marks.items()}
+
+    def _names(self) -> dict[int, str]:
+        """Return the names of experiments here, by their numbers in the database."""
+        return {one.number: name_of(one.id, one.segment) for one in self._store.listed()}
 
     def _may_release(self) -> set[int]:
         """Return the experiments that may release anything: not those stopped without a batch."""
@@ -461,20 +469,12 @@ class Guard:
         return counts
 
     def _write_counts(self, connection: Connection, counts: Mapping[int, int]) -> None:
-        if not counts:
-            return
-        query = self._insert(_MARKS)
-        new, old = query.excluded.resumed, _MARKS.c.resumed
-        query = query.on_conflict_do_update(
-            index_elements=_KEY, set_={"resumed": new}, where=new > old
-        )
-        names = {one.number: name_of(one.id, one.segment) for one in self._store.listed()}
+        names = self._names() if counts else {}
         rows = [
-            {"identity": self._identity, "experiment": names[number], "resumed": resumed}
-            | NOTHING._asdict()
+            NOTHING._asdict() | {"experiment": names[number], "resumed": resumed}
             for number, resumed in counts.items()
         ]
-        connection.execute(query, rows)
+        self._keep(connection, _MARKS, rows, larger="resumed", changed=("resumed",))
 
     def _kept_revocations(self, connection: Connection) -> dict[str, float]:
         """Return the keys that the guard knows to be revoked, and when they were."""
@@ -489,11 +489,3 @@ class Guard:
                 self._store.revoke_key(key.id, kept[key.id])
         self.revoked = frozenset(kept)
         self.remember_revoked(key.id for key in keys if key.revoked_at is not None)
-
-    def _revoke(self, connection: Connection, keys: Iterable[str]) -> None:
-        new = frozenset(keys)
-        query = self._insert(_REVOKED)
-        rows = [{"identity": self._identity, "key": key, "at": time.time()} for key in new]
-        if rows:
-            connection.execute(query.on_conflict_do_nothing(), rows)
-        self.revoked |= new

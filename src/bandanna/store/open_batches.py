@@ -25,15 +25,6 @@ from bandanna.store.rows import (
 )
 
 
-def holders_of(events: Iterable[Event]) -> dict[Location, Event]:
-    """Return for each position the event that holds it: one that is not void, if there is one."""
-    holders: dict[Location, Event] = {}
-    for event in events:
-        if event.location not in holders or event.state is not EventState.VOID:
-            holders[event.location] = event
-    return holders
-
-
 @contextmanager
 def reading(experiment: Experiment) -> Iterator[None]:
     """Say of what cannot be read only whose it is, and no content."""
@@ -52,16 +43,8 @@ here, so a key beside the hashes would protect nobody: this one is no secret."""
 
 def assemble(saved: Snapshot) -> tuple[BasePolicy, dict[Location, Event]]:
     """Return the policy, checked anew, and for each position that was read whose it is."""
-    holders = holders_of(saved.events)
-    by_batch: dict[int, list[Event]] = {batch.number: [] for batch in saved.batches}
-    feedback = {(row.batch, row.position): row for row in saved.feedback}
     with reading(saved.experiment):
-        for location in sorted(holders):
-            by_batch[location[0]].append(holders[location])
-        opened = {
-            batch.number: batch_values(batch, by_batch[batch.number], feedback)
-            for batch in saved.batches
-        }
+        opened, holders = by_number(saved.batches, saved.events, saved.feedback)
         head = saved.experiment.head
         data = head | {"open_batches": [opened[number] for number in sorted(opened)]}
         if data["people"] is not None:
@@ -136,8 +119,26 @@ def without_batches(experiment: Experiment) -> BasePolicy:
     return assemble(Snapshot(replace(experiment, head=head), [], [], [], {}))[0]
 
 
-def batch_values(batch: OpenBatch, events: list[Event], feedback: dict[Location, Feedback]) -> JSON:
-    """Return what ``batch_to_dict`` would."""
+def by_number(
+    batches: list[OpenBatch], events: list[Event], feedback: list[Feedback]
+) -> tuple[dict[int, JSON], dict[Location, Event]]:
+    """Return what ``batch_to_dict`` would of batches, and for each position whose it is.
+
+    The event that holds a position is one that is not void, if there is one.
+    """
+    holders: dict[Location, Event] = {}
+    for event in events:
+        if event.location not in holders or event.state is not EventState.VOID:
+            holders[event.location] = event
+    theirs: dict[int, list[Event]] = {batch.number: [] for batch in batches}
+    for location in sorted(holders):
+        theirs[location[0]].append(holders[location])
+    given = {(row.batch, row.position): row for row in feedback}
+    opened = {one.number: _values(one, theirs[one.number], given) for one in batches}
+    return opened, holders
+
+
+def _values(batch: OpenBatch, events: list[Event], feedback: dict[Location, Feedback]) -> JSON:
     if [event.position for event in events] != list(range(len(events))):
         raise ValueError("a position is missing")
     nothing = Feedback(batch.number, 0, None, given_up=False)

@@ -16,11 +16,11 @@ from functools import cache
 from typing import Any
 
 import psycopg
-from sqlalchemy import Boolean, Connection, Float, Integer, LargeBinary, Table
+from sqlalchemy import Boolean, Connection, Executable, Float, Integer, LargeBinary, Table
 
 from bandanna._core.types import JSON
 from bandanna.store.contract import Stamp
-from bandanna.store.database import EVENTS, exists_already, unavailable
+from bandanna.store.database import EVENTS, SqlResult, exists_already, unavailable
 from bandanna.store.rows import Event, EventState, Location
 from bandanna.store.secret import Secret
 from bandanna.store.sql_transaction import SqlTransaction
@@ -106,9 +106,11 @@ class PostgresTransaction(SqlTransaction):
             self._driver.execute(statement, values, prepare=True)
         self._later.clear()
 
-    def _flush(self) -> None:
-        with self._together():
-            self._send()
+    def _run(self, query: Executable, values: JSON | None = None) -> SqlResult:
+        if self._later:
+            with self._together():
+                self._send()
+        return super()._run(query, values)
 
     @contextmanager
     def _together(self) -> Iterator[None]:
@@ -133,8 +135,9 @@ class PostgresTransaction(SqlTransaction):
         self._later.append((_MOVE, [json.dumps(rows), experiment]))
 
     def _insert(self, table: Table, rows: Sequence[JSON], *, replace: bool = False) -> None:
-        text = json.dumps([{name: _plain(value) for name, value in row.items()} for row in rows])
-        self._later.append((_insert(table, replace=replace), [text]))
+        if rows:
+            text = json.dumps([{k: _plain(value) for k, value in row.items()} for row in rows])
+            self._later.append((_insert(table, replace=replace), [text]))
 
     def _newest(self, experiment: int) -> int:
         ((newest,),) = self._ask(_NEWEST, experiment)

@@ -12,10 +12,6 @@ Location = tuple[int, int]
 """A batch's number and a position in it."""
 
 
-EventKey = tuple[str, int]
-"""An event's id and the experiment that it belongs to."""
-
-
 class EventState(IntEnum):
     """Where an event stands."""
 
@@ -82,7 +78,6 @@ class Outline(NamedTuple):
     """What an experiment, or a segment of it, was made as."""
 
     number: int
-    owner: int
     id: str
     settings: JSON
 
@@ -105,11 +100,6 @@ class Event(NamedTuple):
     state: EventState
     visitor: str | None = None
     """A keyed hash of whose flag it is, if it is one: until it is over they get it again."""
-
-    @property
-    def key(self) -> EventKey:
-        """What identifies it."""
-        return self.id, self.owner
 
     @property
     def location(self) -> Location:

@@ -49,14 +49,13 @@ class Secret:
 
     def seal(self, value: JSON | int, name: str) -> bytes:
         """Encrypt a value so that it can be read under one name alone."""
-        nonce, text = secrets.token_bytes(NONCE), json.dumps(value)
-        block = BLOCK if isinstance(value, int) else LARGE_BLOCK
+        text, block = json.dumps(value), BLOCK if isinstance(value, int) else LARGE_BLOCK
         padded = text.ljust(-(-len(text) // block) * block)  # its length tells nothing
-        return nonce + self._sealing.encrypt(nonce, padded.encode(), name.encode())
+        return self.seal_rows(padded.encode(), name)
 
     def unseal(self, sealed: bytes, name: str) -> JSON | int:
         """Decrypt a value, refusing one that was sealed elsewhere or changed."""
-        value: JSON | int = json.loads(self._open(sealed, name))
+        value: JSON | int = json.loads(self.unseal_rows(sealed, name))
         return value
 
     def seal_rows(self, rows: bytes, name: str) -> bytes:
@@ -66,9 +65,6 @@ class Secret:
 
     def unseal_rows(self, sealed: bytes, name: str) -> bytes:
         """Decrypt rows, refusing those that were sealed elsewhere or changed."""
-        return self._open(sealed, name)
-
-    def _open(self, sealed: bytes, name: str) -> bytes:
         from cryptography.exceptions import InvalidTag
 
         try:

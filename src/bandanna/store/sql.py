@@ -154,7 +154,7 @@ class SqlStore:
     @contextmanager
     def transaction(self) -> Iterator[SqlTransaction]:
         """Begin a transaction; it is durable when the context ends without an error."""
-        with naming_errors(), self._alone_writing, self._writing.begin() as connection:
+        with self._change() as connection:
             if self.sqlite:
                 yield SqlTransaction(connection, self._secret)
             else:
@@ -247,12 +247,8 @@ class SqlStore:
 
     def measured(self, limit: int = 2_000) -> list[Gauges]:
         """Return numbers of running experiments, the newest first."""
-        one, batch, event = EXPERIMENTS.c, BATCHES.c, EVENTS.c
-        first = select(func.min(batch.number)).where(batch.experiment == one.number)
-        here = (event.experiment == one.number) & (event.batch == first.scalar_subquery())
-        begun = select(func.min(event.made_at)).where(here, event.position == 0)
-        query = select(EXPERIMENTS, begun.scalar_subquery().label("begun"))
-        query = query.where(~one.stopped, one.counters != "")
+        one = EXPERIMENTS.c
+        query = select(EXPERIMENTS, _open_since()).where(~one.stopped, one.counters != "")
         rows = self._rows(query.order_by(one.number.desc()).limit(limit))
         return [_measured(row) for row in rows]
 
@@ -280,10 +276,10 @@ class SqlStore:
         Only those whose settings, as JSON, contain one of these texts, and perhaps others.
         """
         one = EXPERIMENTS.c
-        query = select(one.number, one.owner, one.id, one.settings).where(one.number > after)
+        query = select(one.number, one.id, one.settings).where(one.number > after)
         query = query.where(or_(*(one.settings.contains(text, autoescape=True) for text in texts)))
         rows = self._rows(query.order_by(one.number))
-        return [Outline(row.number, row.owner, row.id, json.loads(row.settings)) for row in rows]
+        return [Outline(row.number, row.id, json.loads(row.settings)) for row in rows]
 
     def next_deadlines(self, experiments: Sequence[int]) -> dict[int, float]:
         """Return when the first deadline passes in experiments; those without are left out."""
@@ -324,45 +320,31 @@ class SqlStore:
         with naming_errors(), self._reading.connect() as connection:
             return read_descriptions(connection, ids)
 
-    def stamp(self, experiment: int) -> Stamp | None:
-        """Return the version and step of an experiment, if there is one."""
+    def stamp(self, experiment: int) -> tuple[Stamp, int] | None:
+        """Return an experiment's version and step, and how often it was resumed, if it is one."""
         one = EXPERIMENTS.c
-        rows = self._rows(select(one.version, one.step).where(one.number == experiment))
-        return Stamp(rows[0].version, rows[0].step) if rows else None
-
-    def resumed(self, experiment: int) -> int | None:
-        """Return how often an experiment was resumed from older copies, if there is one."""
-        one = EXPERIMENTS.c
-        rows = self._rows(select(one.resumed).where(one.number == experiment))
-        return int(rows[0].resumed) if rows else None
+        rows = self._rows(
+            select(one.version, one.step, one.resumed).where(one.number == experiment)
+        )
+        return (Stamp(rows[0].version, rows[0].step), rows[0].resumed) if rows else None
 
     def committed(self, experiment: int) -> Committed:
         """Return an experiment as of one moment, without waiting for anybody who writes."""
-        batch, person, feedback = BATCHES.c, PEOPLE.c, FEEDBACK.c
-        counts = {
-            "open": select(func.count()).where(batch.experiment == experiment),
-            "slots": select(func.sum(person.places)).where(person.experiment == experiment),
-            "given_up": select(func.count()).where(
-                feedback.experiment == experiment, feedback.given_up
-            ),
-        }
-        event, release = EVENTS.c, RELEASES.c
-        first = select(func.min(batch.number)).where(batch.experiment == experiment)
-        begun = (event.experiment == experiment) & (event.batch == first.scalar_subquery())
-        oldest = select(func.min(event.made_at)).where(begun, event.position == 0)
-        newest = select(release.released_at).where(release.experiment == experiment)
-        times = {
-            "open_since": oldest,
+        one, batch, person = EXPERIMENTS.c, BATCHES.c, PEOPLE.c
+        feedback, release = FEEDBACK.c, RELEASES.c
+        newest = select(release.released_at).where(release.experiment == one.number)
+        missed = select(func.count()).where(feedback.experiment == one.number, feedback.given_up)
+        queries = {
+            "open": select(func.count()).where(batch.experiment == one.number),
+            "slots": select(func.sum(person.places)).where(person.experiment == one.number),
+            "given_up": missed,
             "released_at": newest.order_by(release.sequence.desc()).limit(1),
         }
-        queries = counts | times
-        columns = [query.scalar_subquery().label(f"n_{name}") for name, query in queries.items()]
-        here = EXPERIMENTS.c.number == experiment
-        row = self._rows(select(EXPERIMENTS, *columns).where(here))[0]
-        numbers = {name: int(row._mapping[f"n_{name}"] or 0) for name in counts}
-        moments = {name: row._mapping[f"n_{name}"] for name in times}
-        experiment_row = experiment_of(row, [f"n_{name}" for name in queries])
-        return Committed(experiment_row, **numbers, **moments)
+        columns = [query.scalar_subquery().label(name) for name, query in queries.items()]
+        query = select(EXPERIMENTS, _open_since(), *columns).where(one.number == experiment)
+        row = self._rows(query)[0]
+        counts = row.open, int(row.slots or 0), row.given_up
+        return Committed(experiment_of(row), *counts, row.open_since, row.released_at)
 
     def totals(self, experiment: int) -> ReleaseTotals:
         """Return what the releases of an experiment add up to."""
@@ -424,20 +406,22 @@ class SqlStore:
     def missing(self, marks: Mapping[int, Mark]) -> set[int]:
         """Return the experiments that do not hold the release of their mark."""
         with naming_errors(), self._reading.connect() as connection:
-            return missing_marks(connection, marks)
+            return missing_marks(connection.execute, marks)
 
     # --- starts, which the rollback guard compares ----------------------------------------
 
     def start(self, step: str) -> StartRow | None:
         """Return a start by its step, if there was one."""
-        rows = self._rows(select(STARTS).where(STARTS.c.step == step))
-        return StartRow(**rows[0]._mapping) if rows else None
+        return self._start(select(STARTS).where(STARTS.c.step == step))
 
     def last_start(self, guard: str | None = None) -> StartRow | None:
         """Return the last start that a guard confirmed: this one, or any."""
         query = select(STARTS).where(STARTS.c.confirmed).order_by(STARTS.c.number.desc()).limit(1)
         if guard is not None:
             query = query.where(STARTS.c.guard == guard)
+        return self._start(query)
+
+    def _start(self, query: Executable) -> StartRow | None:
         rows = self._rows(query)
         return StartRow(**rows[0]._mapping) if rows else None
 
@@ -483,13 +467,10 @@ class SqlStore:
     def releases(self, experiment: int, after: int = 0, limit: int = 1_000_000) -> list[ReleaseRow]:
         """Return releases in the order of their making, from the one numbered ``after`` on."""
         table = RELEASES
-        columns = (table.c.batch, table.c.choice, table.c.size, table.c.value, table.c.released_at)
-        query = select(*columns).order_by(table.c.sequence).limit(limit)
+        query = select(*(table.c[name] for name in ReleaseRow._fields))
         query = query.where(table.c.experiment == experiment, table.c.sequence >= after)
-        return [
-            ReleaseRow(row.batch, row.choice, row.size, json.loads(row.value), row.released_at)
-            for row in self._rows(query)
-        ]
+        rows = self._rows(query.order_by(table.c.sequence).limit(limit))
+        return [ReleaseRow(*row)._replace(value=json.loads(row.value)) for row in rows]
 
     def add_key(self, key: KeyRow) -> None:
         """Keep a key."""
@@ -679,4 +660,14 @@ def _key_row(key: KeyRow) -> JSON:
 def _measured(row: SqlRow) -> Gauges:
     counters = json.loads(row.counters)
     counts = counters["rounds"], row.observed, counters["released"], row.resumed
-    return Gauges(row.id, row.segment, row.name, *counts, row.begun)
+    return Gauges(row.id, row.segment, row.name, *counts, row.open_since)
+
+
+def _open_since() -> ColumnElement[float | None]:
+    """Return when the oldest open batch of an experiment was begun, beside its row."""
+    one, batch, event = EXPERIMENTS.c, BATCHES.c, EVENTS.c
+    first = select(func.min(batch.number)).where(batch.experiment == one.number).scalar_subquery()
+    begun = select(func.min(event.made_at)).where(
+        event.experiment == one.number, event.batch == first, event.position == 0
+    )
+    return begun.scalar_subquery().label("open_since")

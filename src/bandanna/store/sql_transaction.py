@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import cast
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
+    Executable,
     Insert,
     Table,
     Update,
@@ -35,8 +35,10 @@ from bandanna.store.database import (
     FEEDBACK,
     PEOPLE,
     RELEASES,
+    SqlResult,
     SqlRow,
 )
+from bandanna.store.deadlines import due_of
 from bandanna.store.rows import (
     WAITING_STATES,
     Changes,
@@ -65,9 +67,9 @@ def _padded(text: str) -> str:
     return text.ljust(-(-len(text) // STEP) * STEP)
 
 
-def experiment_of(row: SqlRow, leave_out: Sequence[str] = ()) -> Experiment:
+def experiment_of(row: SqlRow) -> Experiment:
     """Read an experiment; columns that do not belong to it are left out."""
-    values = {name: value for name, value in row._mapping.items() if name not in leave_out}
+    values = {column.name: row._mapping[column.name] for column in EXPERIMENTS.c}
     values["settings"], values["head"] = json.loads(row.settings), json.loads(row.head)
     counters = values.pop("counters")
     if counters:
@@ -129,8 +131,7 @@ _MOVE = (
 
 
 _DUE = (
-    select(*(EVENTS.c[name] for name in ("expires_at", "round", "batch", "position")))
-    .add_columns(EVENTS.c.chance, EVENTS.c.state)
+    select(EVENTS)
     .where(
         EVENTS.c.experiment == bindparam("here"),
         text("state IN (0, 3)"),  # as the index says it
@@ -179,7 +180,7 @@ _FREE = (
 MARKS_AT_ONCE = 400
 
 
-def missing_marks(connection: Connection, marks: Mapping[int, Mark]) -> set[int]:
+def missing_marks(run: Callable[[Executable], SqlResult], marks: Mapping[int, Mark]) -> set[int]:
     """Return the experiments that do not hold the release of their mark."""
     latest: dict[int, Mark] = {}
     wanted, table = list(marks.items()), RELEASES.c
@@ -188,9 +189,7 @@ def missing_marks(connection: Connection, marks: Mapping[int, Mark]) -> set[int]
         keys = [(number, mark.sequence) for number, mark in some]
         query = select(table.experiment, table.sequence, table.step)
         query = query.where(tuple_(table.experiment, table.sequence).in_(keys))
-        latest |= {
-            row.experiment: Mark(row.sequence, row.step) for row in connection.execute(query)
-        }
+        latest |= {row.experiment: Mark(row.sequence, row.step) for row in run(query)}
     return {number for number, mark in wanted if latest.get(number) != mark}
 
 
@@ -202,6 +201,10 @@ class SqlTransaction:
         self._secret = secret
         self._versions: dict[int, int] = {}
         """Versions of locked experiments."""
+
+    def _run(self, query: Executable, values: JSON | None = None) -> SqlResult:
+        """Ask the database, which knows what was written so far."""
+        return self._connection.execute(query, values)
 
     def events(self, ids: Iterable[str]) -> dict[str, list[Event]]:
         """Return the events with these ids, in all experiments; ids without any are left out."""
@@ -226,52 +229,39 @@ class SqlTransaction:
 
     def missing(self, marks: Mapping[int, Mark]) -> set[int]:
         """Return the experiments that do not hold the release of their mark."""
-        self._flush()
-        return missing_marks(self._connection, marks)
+        return missing_marks(self._run, marks)
 
     def read(self, experiment: int, *, whole: bool = True) -> Snapshot:
         """Return a locked experiment with all open batches, or with those that fill alone."""
-        self._flush()
-        run, of, person = self._connection.execute, BATCHES.c, PEOPLE.c
+        run, of, person = self._run, BATCHES.c, PEOPLE.c
         here = EXPERIMENTS.c.number == experiment
         head = experiment_of(run(select(EXPERIMENTS).where(here)).one())
         filling = head.head["counters"].get("filling", [])
-        some = None if whole else of.number.in_(filling)
         count = select(func.count()).where(of.experiment == experiment)
         slots = select(person.person, person.places).where(person.experiment == experiment)
         known = run(slots) if whole else ()
         return Snapshot(
             head,
-            *self._opened(experiment, some),
+            *self.opened(experiment, None if whole else filling),
             {row.person: row.places for row in known},
             int(run(count).scalar_one()),
         )
 
-    def open_batch(
-        self, experiment: int, number: int
-    ) -> tuple[OpenBatch, list[Event], list[Feedback]] | None:
-        """Return an open batch of a locked experiment, if it is one, as it was committed."""
-        self._flush()
-        batches, events, feedback = self._opened(experiment, BATCHES.c.number == number)
-        return (batches[0], events, feedback) if batches else None
-
-    def _opened(
-        self, experiment: int, some: ColumnElement[bool] | None
+    def opened(
+        self, experiment: int, numbers: Sequence[int] | None
     ) -> tuple[list[OpenBatch], list[Event], list[Feedback]]:
-        """Return open batches, with their events and feedback."""
-        run, of = self._connection.execute, BATCHES.c
+        """Return open batches of a locked experiment, their events and feedback, as committed.
+
+        All of them, or those of these numbers that are open.
+        """
+        run, of = self._run, BATCHES.c
         mine = of.experiment == experiment
-        if some is not None:
-            mine &= some
+        if numbers is not None:
+            mine &= of.number.in_(numbers)
+        query = select(*(of[name] for name in OpenBatch._fields)).where(mine).order_by(of.number)
         batches = [
-            OpenBatch(
-                row.number,
-                row.size,
-                row.choice,
-                row.importance,
-                self._tally(row.tally, experiment, row.number),
-            )
-            for row in run(select(BATCHES).where(mine).order_by(of.number))
+            OpenBatch(*row)._replace(tally=self._tally(row.tally, experiment, row.number))
+            for row in run(query)
         ]
         event, feedback = EVENTS.c, FEEDBACK.c
         join = (of.experiment == event.experiment) & (of.number == event.batch)
@@ -283,32 +273,24 @@ class SqlTransaction:
 
     def due(self, experiment: int, after: tuple[float, int], limit: int) -> list[Due]:
         """Return events that wait, by deadline and round: the first so many after these two."""
-        self._flush()
         values = {"here": experiment, "at": after[0], "round": after[1], "most": limit}
-        return [
-            Due(row.expires_at, row.round, (row.batch, row.position), row.chance, row.state != 0)
-            for row in self._connection.execute(_DUE, values)
-        ]
+        return [due_of(_event_of(row)) for row in self._run(_DUE, values)]
 
     def latest(self, owner: int, visitor: str) -> Event | None:
         """Return the last event of a visitor in an experiment, of any of its segments."""
-        self._flush()
-        row = self._connection.execute(_LATEST, {"here": owner, "visitor": visitor}).one_or_none()
+        row = self._run(_LATEST, {"here": owner, "visitor": visitor}).one_or_none()
         return None if row is None else _event_of(row)
 
     def free(self, experiment: int, limit: int) -> list[tuple[Location, float | None]]:
         """Return positions of open batches whose event was never shown, and chances of arms."""
-        self._flush()
-        values = {"here": experiment, "most": limit}
-        rows = self._connection.execute(_FREE, values)
+        rows = self._run(_FREE, {"here": experiment, "most": limit})
         return [((row.batch, row.position), row.chance) for row in rows]
 
     def blocks(self, experiment: int, batch: int) -> list[bytes]:
         """Return the blocks of a batch of a locked experiment, in the order they were written."""
-        self._flush()
         block, name = BLOCKS.c, f"{experiment}/{batch}"
         query = select(block.content).where(block.experiment == experiment, block.batch == batch)
-        rows = self._connection.execute(query.order_by(block.version))
+        rows = self._run(query.order_by(block.version))
         return [self._secret.unseal_rows(row.content, name) for row in rows]
 
     def write(self, experiment: int, changes: Changes) -> tuple[Stamp, Mark | None]:
@@ -332,22 +314,17 @@ class SqlTransaction:
         self._set(experiment, changed)
         if changes.states:
             self._move(experiment, changes.states)
-        if changes.events:
-            self._insert(EVENTS, [event._asdict() for event in changes.events])
-        if changes.batches:
-            rows = [self._batch_row(experiment, batch) for batch in changes.batches]
-            self._insert(BATCHES, rows, replace=True)
-        if changes.feedback:
-            feedback = [self._feedback_row(experiment, row) for row in changes.feedback]
-            self._insert(FEEDBACK, feedback, replace=True)
-        if changes.people:
-            counts = [
-                {"experiment": experiment, "person": person, "places": slots}
-                for person, slots in changes.people.items()
-            ]
-            self._insert(PEOPLE, counts, replace=True)
-        if changes.blocks:
-            self._insert(BLOCKS, self._block_rows(experiment, version, changes.blocks))
+        batches = [self._batch_row(experiment, batch) for batch in changes.batches]
+        feedback = [self._feedback_row(experiment, row) for row in changes.feedback]
+        people = [
+            {"experiment": experiment, "person": person, "places": slots}
+            for person, slots in changes.people.items()
+        ]
+        self._insert(EVENTS, [event._asdict() for event in changes.events])
+        self._insert(BATCHES, batches, replace=True)
+        self._insert(FEEDBACK, feedback, replace=True)
+        self._insert(PEOPLE, people, replace=True)
+        self._insert(BLOCKS, self._block_rows(experiment, version, changes.blocks))
         mark = self._release(experiment, changes, step) if changes.releases else None
         return Stamp(version, step), mark
 
@@ -379,16 +356,14 @@ class SqlTransaction:
         self._connection.execute(_MOVE, moves)
 
     def _insert(self, table: Table, rows: Sequence[JSON], *, replace: bool = False) -> None:
-        self._connection.execute(_inserting(table, replace=replace), rows)
+        if rows:
+            self._connection.execute(_inserting(table, replace=replace), rows)
 
     def _newest(self, experiment: int) -> int:
         """Return where the last release of an experiment stands in their order; -1 if none does."""
         newest = select(func.coalesce(func.max(RELEASES.c.sequence), -1))
         here = newest.where(RELEASES.c.experiment == experiment)
         return int(self._connection.execute(here).scalar_one())
-
-    def _flush(self) -> None:
-        """Let the database know what was written so far."""
 
     def _erase(self, experiment: int, batches: Iterable[int]) -> None:
         run, gone, event = self._connection.execute, list(batches), EVENTS.c

@@ -29,10 +29,9 @@ from bandanna.store.open_batches import (
     OpenBatches,
     assemble,
     batch_row,
-    batch_values,
     begins_slot,
+    by_number,
     feedback_row,
-    holders_of,
     reading,
     waits,
     with_slot,
@@ -371,15 +370,11 @@ class UnitOfWork:
 
     def _read_batch(self, number: int) -> Batch | None:
         """Read an open batch, if it is one."""
-        opened = self._transaction.open_batch(self.experiment.number, number)
-        if opened is None:
-            return None
-        row, events, feedback = opened
-        holders = holders_of(events)
-        given = {(one.batch, one.position): one for one in feedback}
+        kept = self._transaction.opened(self.experiment.number, [number])
         with reading(self.experiment):
-            saved = batch_values(row, [holders[at] for at in sorted(holders)], given)
-            return batch_from_dict(saved, self.policy.state.rounds, self.policy.limits())
+            for saved in by_number(*kept)[0].values():
+                return batch_from_dict(saved, self.policy.state.rounds, self.policy.limits())
+        return None
 
     def _take_free(self, among: EligibleArms | None) -> tuple[Location, float | None] | None:
         """Return a position that was never shown to anybody, for a round among the same arms."""
