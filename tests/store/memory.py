@@ -94,11 +94,11 @@ class MemoryStore(SqlStore):
                 self._shelves[number] = Shelf(stamped)
             return list(range(begin, begin + len(parts)))
 
-    def experiments(self, identity: str | None = None, after: int = 0) -> list[Experiment]:
+    def experiments(self, identity: str | None = None) -> list[Experiment]:
         """Return experiments in the order of their making."""
         with self._lock:
             everything = [deepcopy(shelf.experiment) for shelf in self._shelves.values()]
-        return [one for one in everything if identity in (None, one.id) and one.number > after]
+        return [one for one in everything if identity in (None, one.id)]
 
     def named(self, name: str) -> list[tuple[str, bool]]:
         """Return the ids of experiments of a name, and whether they are stopped."""

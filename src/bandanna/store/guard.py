@@ -304,11 +304,8 @@ class Guard:
         with self._transaction() as connection:
             self._check_start(connection)
         asked = self._store.unanswered()
-        if asked and self.trouble is None:
-            with self._transaction() as connection:
-                kept = self._all_marks(connection)
-            if not self._behind(kept):
-                self._store.answer(asked, self.guard)
+        if asked and self.trouble is None and not self._behind(self._look()[1]):
+            self._store.answer(asked, self.guard)
 
     def sync(self) -> None:
         """Write everything to the disk; until then a power failure can lose it."""
@@ -330,9 +327,7 @@ class Guard:
 
     def charge(self, experiments: Iterable[int]) -> None:
         """Count one more resumption of experiments, in the guard and in the database."""
-        with self._transaction() as connection:
-            kept = self._all_marks(connection)
-        counts = self._count_resumptions(kept, more=set(experiments))
+        counts = self._count_resumptions(self._look()[1], more=set(experiments))
         with self._transaction() as connection:
             self._write_counts(connection, counts)
 

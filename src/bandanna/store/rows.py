@@ -227,7 +227,6 @@ class Gauges(NamedTuple):
     """Numbers of one experiment, or of a segment of it."""
 
     id: str
-    segment: str
     name: str
     decided: int
     observed: int

@@ -190,15 +190,11 @@ class SqlStore:
         except ConflictError:
             raise ConflictError(f"there is an experiment {parts[0].id!r} already.") from None
 
-    def experiments(self, identity: str | None = None, after: int = 0) -> list[Experiment]:
-        """Return experiments in the order of their making: all, those with that id, or newer ones.
-
-        Segments come one by one; newer are those whose number is larger than ``after``.
-        """
-        table = EXPERIMENTS
-        query = select(table).where(table.c.number > after).order_by(table.c.number)
+    def experiments(self, identity: str | None = None) -> list[Experiment]:
+        """Return experiments, segments one by one, in the order of their making: all, or one."""
+        query = select(EXPERIMENTS).order_by(EXPERIMENTS.c.number)
         if identity is not None:
-            query = query.where(table.c.id == identity)
+            query = query.where(EXPERIMENTS.c.id == identity)
         return [experiment_of(row) for row in self._rows(query)]
 
     def named(self, name: str) -> list[tuple[str, bool]]:
@@ -249,8 +245,12 @@ class SqlStore:
         """Return numbers of running experiments, the newest first."""
         one = EXPERIMENTS.c
         query = select(EXPERIMENTS, _open_since()).where(~one.stopped, one.counters != "")
-        rows = self._rows(query.order_by(one.number.desc()).limit(limit))
-        return [_measured(row) for row in rows]
+        gauges = []
+        for row in self._rows(query.order_by(one.number.desc()).limit(limit)):
+            counters = json.loads(row.counters)
+            counts = counters["rounds"], row.observed, counters["released"], row.resumed
+            gauges.append(Gauges(row.id, row.name, *counts, row.open_since))
+        return gauges
 
     def note(self, who: str, action: str, about: str, details: JSON, at: float) -> None:
         """Note who changed what."""
@@ -655,12 +655,6 @@ def _key_row(key: KeyRow) -> JSON:
     row = key._asdict() | {"scopes": " ".join(key.scopes)}
     del row["projects"]
     return row
-
-
-def _measured(row: SqlRow) -> Gauges:
-    counters = json.loads(row.counters)
-    counts = counters["rounds"], row.observed, counters["released"], row.resumed
-    return Gauges(row.id, row.segment, row.name, *counts, row.open_since)
 
 
 def _open_since() -> ColumnElement[float | None]:

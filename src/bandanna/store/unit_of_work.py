@@ -6,7 +6,7 @@ It is made from the rows that a store kept (``open_batches``) and says which row
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -301,17 +301,13 @@ class UnitOfWork:
         for _ in range(AT_ONCE):
             if not waiting.due and waiting.known != NEVER:
                 page = self._transaction.due(self.experiment.number, waiting.known, PAGE)
-                waiting.read_on(page, PAGE, map(due_of, self._waiting_events()))
+                here = (e for e in self._events.values() if e.expires_at is not None)
+                written = [due_of(one) for one in here if one.state in WAITING_STATES]
+                waiting.read_on(page, PAGE, written)
             if not waiting.due or waiting.due[0][0] > now:
                 break
             self._pass_deadline(heappop(waiting.due)[2])
         return waiting.due[0][0] if waiting.due else None
-
-    def _waiting_events(self) -> Iterator[Event]:
-        """Yield the events of this transaction that have deadlines."""
-        for event in self._events.values():
-            if event.expires_at is not None and event.state in WAITING_STATES:
-                yield event
 
     def collect(self) -> Changes | None:
         """Return what has changed since ``begin``, or None if nothing has."""
