@@ -354,7 +354,7 @@ class Core:
         def work(unit: UnitOfWork, _: Event | None) -> list[ArmName]:
             return unit.add_arm(arm) if add else unit.retire_arm(arm)
 
-        of_parts = [await self._do(Task(work, part.number)) for part in parts]
+        of_parts = [await self.do(Task(work, part.number)) for part in parts]
         self._known.pop(identity, None)
         return of_parts[0]
 
@@ -371,7 +371,7 @@ class Core:
         if self._edge is None:
             from bandanna.service.edge import Edge  # loaded when first used
 
-            self._edge = Edge(self._do, self.clock, self.signer, self.secret)
+            self._edge = Edge(self)
         return self._edge
 
     # --- decisions and feedback -----------------------------------------------------------
@@ -409,7 +409,7 @@ class Core:
             return unit.decide_for(who, deciding, asked.eligible, sticky=sticky, **when)
 
         try:
-            return await self._do(Task(decided, number, name))
+            return await self.do(Task(decided, number, name))
         except ConflictError:
             shipped = (await self.described(identity)).shipped
             if shipped is None:
@@ -497,7 +497,7 @@ class Core:
         """Do something with an event: in one experiment, or in the only one that has it."""
         owner = None if experiment is None else (await self.find(experiment))[0].owner
         try:
-            await self._do(about_event(name, work, owner))
+            await self.do(about_event(name, work, owner))
         except UnknownError:  # where an arm was shipped, decisions are no events
             if experiment is None or (await self.described(experiment)).shipped is None:
                 raise
@@ -562,7 +562,7 @@ class Core:
             if number in self._edges:
                 due = await self.edge.go_on(number)
             else:
-                due = await self._do(Task(lambda unit, _: unit.expire(now), number))
+                due = await self.do(Task(lambda unit, _: unit.expire(now), number))
         except UnknownError:  # it is not in the database any more
             self._deadlines.pop(number, None)
         else:
@@ -614,7 +614,8 @@ class Core:
         if self.writer.waiting >= self.settings.most_waiting:
             raise OverloadedError("too much is asked at once; nothing was changed.")
 
-    async def _do(self, task: Task[T]) -> T:
+    async def do(self, task: Task[T]) -> T:
+        """Do something with an experiment, durably."""
         self._check_free()
         return await wrap_future(self.writer.submit(task))
 

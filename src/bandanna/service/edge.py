@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import cast
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import ArmName, BandannaError, InputError
 from bandanna.phases.course import due
-from bandanna.service.keys import Signer
 from bandanna.service.models import is_edge
 from bandanna.store.edge_unit import EdgeUnit, OpenPhase, Reader, UnitReport, course_of
 from bandanna.store.rows import Experiment, SealedBlock
-from bandanna.store.secret import Secret
-from bandanna.store.unit_of_work import UnitOfWork
 from bandanna.store.writer import OverloadedError, Task, UnknownError
+
+if TYPE_CHECKING:
+    from bandanna.service.core import Core
+
+T = TypeVar("T")
 
 ATTEMPTS = 3
 """How often reports are read again because a phase opened or was counted meanwhile."""
@@ -32,33 +35,24 @@ class Edge:
 
     Parameters
     ----------
-    do
-        Does something with an experiment's unit of work, durably.
-    clock, signer, secret
-        Of the service.
+    core
+        The service.
     """
 
-    def __init__(
-        self,
-        do: Callable[[Task[object]], Awaitable[object]],
-        clock: Callable[[], float],
-        signer: Signer,
-        secret: Secret,
-    ) -> None:
-        self._do, self._clock, self._signer, self._secret = do, clock, signer, secret
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._phases: dict[int, tuple[OpenPhase, ...]] = {}
         """Phases that were open when reports were read last."""
 
     async def go_on(self, number: int) -> float | None:
         """Do what is due in an experiment; returns when there is something to do again."""
-        now, sign = self._clock(), self._signer.sign
-        until = await self._do(Task(lambda unit, _: _unit(unit).go_on(now, sign), number))
-        return cast(float | None, until)
+        now, sign = self._core.clock(), self._core.signer.sign
+        return await self._do(number, lambda unit: unit.go_on(now, sign))
 
     async def ship(self, number: int, arm: ArmName) -> None:
         """Publish that everyone gets one arm."""
-        now, sign = self._clock(), self._signer.sign
-        await self._do(Task(lambda unit, _: _unit(unit).ship(arm, now, sign), number))
+        now, sign = self._core.clock(), self._core.signer.sign
+        await self._do(number, lambda unit: unit.ship(arm, now, sign))
 
     def published(self, part: Experiment) -> tuple[str, float]:
         """Return the shares of an experiment as it is now, signed, and how long to keep them."""
@@ -66,7 +60,7 @@ class Edge:
         state = part.head["course"]
         if not state["published"]:
             raise UnknownError("its first phase has not begun; ask again in a second.")
-        now = self._clock()
+        now = self._core.clock()
         waits = due(course_of(part.id, part.settings), state, datetime.fromtimestamp(now, UTC))
         left = LONGEST_REST if waits is None else waits.timestamp() - now
         return state["published"], min(max(left, SHORTEST_REST), LONGEST_REST)
@@ -84,20 +78,21 @@ class Edge:
         for _ in range(ATTEMPTS):
             seen = self._phases.get(part.number, ())
             blocks, refused = await run_in_threadpool(self._read, part, seen, given)
-            here = await self._do(Task(_taking(blocks, seen), part.number))
+            taking = partial(EdgeUnit.take, blocks=blocks, seen=seen)
+            here = await self._do(part.number, taking)
             if here is None:
                 return refused
-            self._phases[part.number] = cast(tuple[OpenPhase, ...], here)
+            self._phases[part.number] = here
         raise OverloadedError("phases change faster than reports are read; send them again.")
 
     def _read(
         self, part: Experiment, seen: Sequence[OpenPhase], given: Sequence[tuple[int, UnitReport]]
     ) -> tuple[list[SealedBlock], list[Refused]]:
         def hashed(unit: str) -> int:
-            mark = self._secret.hash("people", f"{part.id} {unit}")
+            mark = self._core.secret.hash("people", f"{part.id} {unit}")
             return int.from_bytes(mark[:8], "little")
 
-        reader, now = Reader(course_of(part.id, part.settings), seen, hashed), self._clock()
+        reader, now = Reader(course_of(part.id, part.settings), seen, hashed), self._core.clock()
         refused: list[Refused] = []
         for place, report in given:
             try:
@@ -106,15 +101,9 @@ class Edge:
                 refused.append((place, error.with_traceback(None)))
         return reader.blocks(), refused
 
-
-def _unit(unit: UnitOfWork) -> EdgeUnit:
-    return cast(EdgeUnit, unit)
-
-
-def _taking(
-    blocks: Sequence[SealedBlock], seen: Sequence[OpenPhase]
-) -> Callable[[UnitOfWork, object], tuple[OpenPhase, ...] | None]:
-    return lambda unit, _: _unit(unit).take(blocks, seen)
+    async def _do(self, number: int, what: Callable[[EdgeUnit], T]) -> T:
+        """Do something with an experiment's unit of work, durably."""
+        return await self._core.do(Task(lambda unit, _: what(cast(EdgeUnit, unit)), number))
 
 
 def check_edge(part: Experiment) -> None:

@@ -56,16 +56,15 @@ class Roles:
     def person(self, name: str, groups: Sequence[str]) -> KeyRow:
         """Return what a person may do, as a key that is kept nowhere."""
         known = {name, ANYONE, *(f"group:{group}" for group in groups)}
-        opened = {scope for who in known for scope in ROLES.get(self.everywhere.get(who, ""), ())}
-        there = {
-            project: tuple(
-                sorted({s for who in known for s in IN_PROJECT.get(grants.get(who, ""), ())})
-            )
-            for project, grants in self.projects.items()
-        }
-        projects = {project: scopes for project, scopes in there.items() if scopes}
-        row = KeyRow(f"person {name}"[:100], name, b"", tuple(sorted(opened)), None, 0.0)
-        return row._replace(projects=projects)
+
+        def opened(grants: Mapping[str, str], roles: Mapping[str, tuple[str, ...]]) -> set[str]:
+            return {scope for who in known for scope in roles.get(grants.get(who, ""), ())}
+
+        there = {project: opened(some, IN_PROJECT) for project, some in self.projects.items()}
+        projects = {project: tuple(sorted(scopes)) for project, scopes in there.items() if scopes}
+        everywhere = tuple(sorted(opened(self.everywhere, ROLES)))
+        identity = f"person {name}"[:100]
+        return KeyRow(identity, name, b"", everywhere, None, 0.0, projects=projects)
 
 
 def read_roles(path: Path) -> Roles:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     create_model,
-    field_validator,
 )
 
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.planner.plan import plan as make_plan
 from bandanna.spec import Parameter, defaults, parameters, types
-from bandanna.store.descriptions import Description, Shipped
+from bandanna.store.descriptions import Description
 from bandanna.store.rows import Event, Experiment
 from bandanna.store.unit_of_work import NewFeedback
 
@@ -46,6 +46,12 @@ LATE = (
 DIFFERENT = {"uniqueItems": True}
 
 
+def _different(names: list[str], compared: list[str]) -> list[str]:
+    if len(set(compared)) < len(names):
+        raise ValueError("must be different.")
+    return names
+
+
 def _day(text: str) -> str:
     """Refuse what is not a day of the calendar."""
     if text:
@@ -58,6 +64,16 @@ def _day(text: str) -> str:
 
 Text = Annotated[str, Field(max_length=200), AfterValidator(_printable)] | None
 Tag = Annotated[str, Field(min_length=1, max_length=50), AfterValidator(_printable)]
+Tags = Annotated[
+    list[Tag],
+    Field(max_length=20, json_schema_extra=DIFFERENT),
+    AfterValidator(lambda tags: _different(tags, [tag.lower() for tag in tags])),
+]
+Segments = Annotated[
+    list[Label],
+    Field(min_length=1, max_length=1000, json_schema_extra=DIFFERENT),
+    AfterValidator(lambda names: _different(names, names)),
+]
 Day = Annotated[str, Field(pattern=r"^(\d{4}-\d\d-\d\d)?$"), AfterValidator(_day)] | None
 
 
@@ -169,14 +185,7 @@ class ChangedDescription(Document):
     hypothesis: Annotated[str, Field(max_length=2000), AfterValidator(_printable)] | None = None
     starts_on: Day = Field(default=None, description="The day it is planned to start, 2030-01-31.")
     ends_on: Day = Field(default=None, description="The day it is planned to end.")
-    tags: Annotated[list[Tag], Field(max_length=20, json_schema_extra=DIFFERENT)] | None = None
-
-    @field_validator("tags")
-    @classmethod
-    def _different_tags(cls, tags: list[str] | None) -> list[str] | None:
-        if tags is not None and len({tag.lower() for tag in tags}) < len(tags):
-            raise ValueError("tags must be different.")
-        return tags
+    tags: Tags | None = None
 
     def changed(self) -> JSON:
         """Return what it changes, as the database keeps it."""
@@ -233,21 +242,11 @@ class NewExperiment(SpecBody, ChangedDescription):
         description="With features. feedback (default): contexts are public. context and feedback: "
         "neither can be told from what all others see.",
     )
-    segments: (
-        Annotated[list[Label], Field(min_length=1, max_length=1000, json_schema_extra=DIFFERENT)]
-        | None
-    ) = Field(
+    segments: Segments | None = Field(
         default=None,
         description="Public segments, such as countries, each with a policy of its own. Rounds are "
         "expected in each of them; epsilon is for someone who stays in theirs.",
     )
-
-    @field_validator("segments")
-    @classmethod
-    def _different(cls, names: list[str] | None) -> list[str] | None:
-        if names is not None and len(set(names)) < len(names):
-            raise ValueError("segments must have different names.")
-        return names
 
 
 class NewDecision(Document):
@@ -309,13 +308,30 @@ class PlanRequest(ProblemBody):
     decisions_per_second: Often | None = Field(default=None, description=LATE)
 
 
+def moment(seconds: float) -> str:
+    """Write a time as RFC 3339 has it."""
+    return (
+        datetime.fromtimestamp(seconds, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
+
+
+def _moment(at: object) -> object:
+    return moment(at) if isinstance(at, int | float) else at
+
+
+Moment = Annotated[str, BeforeValidator(_moment)]
+"""A time, made of seconds."""
+
+
 class DecisionAnswer(BaseModel):
     """A decision."""
 
     event_id: str
     arm: str | int
     chance: float | None = Field(description="With which the arm was drawn, where it is known.")
-    expires_at: str | None
+    expires_at: Moment | None
 
 
 class DeviceDecisionAnswer(DecisionAnswer):
@@ -329,8 +345,10 @@ class DeviceDecisionAnswer(DecisionAnswer):
 class ShippedAnswer(BaseModel):
     """The arm that everyone gets since the experiment ended."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     arm: str | int
-    at: str
+    at: Moment
     by: str = Field(description="The id of the key that shipped it.")
 
 
@@ -339,7 +357,7 @@ class ExperimentAnswer(BaseModel):
 
     id: str
     name: str
-    created_at: str
+    created_at: Moment
     stopped: bool
     arms: list[str | int]
     epsilon: float
@@ -361,37 +379,23 @@ class ExperimentAnswer(BaseModel):
     shipped: ShippedAnswer | None
 
 
-def moment(seconds: float) -> str:
-    """Write a time as RFC 3339 has it."""
-    return (
-        datetime.fromtimestamp(seconds, UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
-
-
 def decision_answer(event: Event, arm: str | int, told: JSON | None = None) -> DecisionAnswer:
     """Write down a decision, for devices with what they are told."""
-    expires = None if event.expires_at is None else moment(event.expires_at)
-    chosen: JSON = {"arm": arm, "chance": event.chance, "expires_at": expires}
-    if told is not None:
-        return DeviceDecisionAnswer(event_id=event.id, **chosen, **told)
-    return DecisionAnswer(event_id=event.id, **chosen)
+    kind = DecisionAnswer if told is None else DeviceDecisionAnswer
+    chosen: JSON = {"arm": arm, "chance": event.chance, "expires_at": event.expires_at}
+    return kind(event_id=event.id, **chosen, **(told or {}))
 
 
 def experiment_answer(
     parts: Sequence[Experiment], said: Description, guarantee: Guarantee | None = None
 ) -> ExperimentAnswer:
     """Write down an experiment, whose counts are those of all its parts together."""
-    told = {name: getattr(said, name) for name in ChangedDescription.model_fields}
-    shipped = said.shipped
     first, counts = parts[0], {part.segment: _counts(part) for part in parts}
     settings = first.settings
     together: JSON = {name: sum(some[name] for some in counts.values()) for name in COUNTS}
     return ExperimentAnswer(
         id=first.id,
         name=first.name,
-        created_at=moment(first.created_at),
         stopped=first.stopped,
         arms=settings["arms"],
         epsilon=settings["epsilon"],
@@ -400,8 +404,7 @@ def experiment_answer(
         **together,
         segments=counts if first.segment else None,
         guarantee=None if guarantee is None else str(guarantee),
-        **told | {"tags": list(said.tags)},
-        shipped=None if shipped is None else shipped_answer(shipped),
+        **vars(said) | {"created_at": first.created_at},
     )
 
 
@@ -411,11 +414,6 @@ def check_days(said: Description) -> None:
         raise InputError(
             f"ends_on {said.ends_on} is before starts_on {said.starts_on}; give a later day."
         )
-
-
-def shipped_answer(shipped: Shipped) -> ShippedAnswer:
-    """Write down which arm was shipped."""
-    return ShippedAnswer(arm=shipped.arm, at=moment(shipped.at), by=shipped.by)
 
 
 COUNTS = ("decided", "observed", "released")

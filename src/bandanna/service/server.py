@@ -132,11 +132,6 @@ def serve(
 ) -> None:
     """Answer requests until told to stop; then finish what was begun."""
     start_logs(log_level)
-    for name in ("uvicorn", "uvicorn.error", "asyncio"):
-        logging.getLogger(name).handlers = []
-    quiet = logging.StreamHandler()
-    quiet.setFormatter(JsonLines())
-    logging.getLogger().handlers = [quiet]
     config = uvicorn.Config(
         make_app(core),
         host=host,
@@ -347,20 +342,17 @@ class JoinedTransport:
 
     def write(self, data: bytes) -> None:
         """Write; the head of an answer waits."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head + data)
-        elif data.startswith(HEAD) and data.endswith(END):
+        if not self._head and data.startswith(HEAD) and data.endswith(END):
             self._head = data
             self._later(self.flush)
         else:
-            self._transport.write(data)
+            self.flush(data)
 
-    def flush(self) -> None:
-        """Write what waits."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
+    def flush(self, data: bytes = b"") -> None:
+        """Write what waits, and more."""
+        head, self._head = self._head, b""
+        if head or data:
+            self._transport.write(head + data)
 
     def close(self) -> None:
         """Write what waits, and close."""
@@ -389,12 +381,13 @@ class JsonLines(logging.Formatter):
 
 
 def start_logs(level: str = "info") -> None:
-    """Send the service's logs to standard error."""
+    """Send all logs to standard error; the level is that of the service's own."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    logger = logging.getLogger("bandanna.service")
-    logger.handlers, logger.propagate = [handler], False
-    logger.setLevel(level.upper())
+    logging.getLogger().handlers = [handler]
+    for name in ("uvicorn", "uvicorn.error", "asyncio"):
+        logging.getLogger(name).handlers = []
+    logging.getLogger("bandanna.service").setLevel(level.upper())
 
 
 # --- demonstration --------------------------------------------------------------------

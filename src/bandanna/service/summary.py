@@ -34,24 +34,31 @@ def summary(
     rounds = [totals.rounds.get(choice, 0) for choice in range(len(rows))]
     everything = sum(rounds)
     choices = [_choice(row, mine, everything) for row, mine in zip(rows, rounds, strict=True)]
-    return {
+    return _so_far(policy, totals, slots) | {
         "what": "arm" if policy.experts is None else "expert",
-        "confidence": CONFIDENCE,
         "answer": policy.answer(outcome=outcome).to_dict(),
         "choices": [] if totals.weighed else choices,
         "shares": [] if totals.weighed else _shares(len(rows), totals.points),
         "means": [] if totals.weighed else _means(policy, len(rows), totals.points),
-        "decided": policy.decided,
-        "batch": policy.batch,
-        "places": _slots_used(policy, slots),
-        "batches_released": totals.batches,
-        "rounds_released": everything,
         "regret_bound": _bound_so_far(policy, missed),
         "regret_condition": policy.problem.assumed_of_feedback,
         "steadiness": steadiness(totals.halves) | {"guard": policy.stationarity},
         "control": policy.spec.control,
         "metrics": [_metric(policy, name) for name in policy.spec.metrics or {}],
         "dropped": [one._asdict() for one in policy.dropped],
+    }
+
+
+def _so_far(policy: Policy | PrivateContextual, totals: ReleaseTotals, slots: int) -> JSON:
+    """Return what is counted of every run; of people's slots how many, without saying whose."""
+    most = policy.spec.per_person
+    return {
+        "confidence": CONFIDENCE,
+        "decided": policy.decided,
+        "batch": policy.batch,
+        "places": None if most is None else {"used": slots, "most": most},
+        "batches_released": totals.batches,
+        "rounds_released": sum(totals.rounds.values()),
     }
 
 
@@ -135,12 +142,6 @@ def _means(policy: Policy, count: int, points: Sequence[TrendPoint]) -> list[JSO
     return means
 
 
-def _slots_used(policy: Policy, slots: int) -> JSON | None:
-    """Return how many slots people have used, without saying who has."""
-    most = policy.spec.per_person
-    return None if policy.state.people is None else {"used": slots, "most": most}
-
-
 def _bound_so_far(policy: Policy, missed: int) -> float | None:
     """Return the most that the regret is guaranteed to be in expectation, if anything is.
 
@@ -171,18 +172,11 @@ NOT_TESTED = "Whether arms change over time is not tested where decisions depend
 
 def context_results(policy: PrivateContextual, totals: ReleaseTotals, slots: int) -> JSON:
     """Return what can be said about the run so far, from what was released."""
-    per_person = policy.spec.per_person
-    return {
+    return _so_far(policy, totals, slots) | {
         "what": "arm",
-        "confidence": CONFIDENCE,
         "answer": policy.answer().to_dict(),
         "choices": [],
         "shares": [],
-        "decided": policy.decided,
-        "batch": policy.batch,
-        "places": None if per_person is None else {"used": slots, "most": per_person},
-        "batches_released": totals.batches,
-        "rounds_released": sum(totals.rounds.values()),
         "regret_bound": None,
         "regret_condition": NO_BOUND,
         "steadiness": {"p_value": None, "says": NOT_TESTED, "guard": None},

@@ -63,7 +63,6 @@ CanReward = Annotated[KeyRow, Depends(key_for("reward"))]
 CanRead = Annotated[KeyRow, Depends(key_for("read"))]
 CanReadAll = Annotated[KeyRow, Depends(key_for("read", everywhere=True))]
 CanManage = Annotated[KeyRow, Depends(key_for("edit"))]
-CanMake = Annotated[KeyRow, Depends(key_for("edit"))]
 CanManageAll = Annotated[KeyRow, Depends(key_for("manage", everywhere=True))]
 
 ExperimentPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]

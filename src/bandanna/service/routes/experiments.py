@@ -24,12 +24,10 @@ from bandanna.service.models import (
     PlanRequest,
     ShippedAnswer,
     experiment_answer,
-    shipped_answer,
 )
 from bandanna.service.policies import rounds_late
 from bandanna.service.routes import (
     ArmPath,
-    CanMake,
     CanManage,
     CanManageAll,
     CanRead,
@@ -51,7 +49,7 @@ LATENESS = {"deadline_seconds", "decisions_per_second"}
 async def create(
     new: NewExperiment,
     core: CoreHere,
-    key: CanMake,
+    key: CanManage,
     again: Annotated[
         str | None,
         Header(
@@ -149,7 +147,7 @@ async def ship(
     shipped, is_new = await core.ship(experiment, str(new.arm), key.id)
     if is_new:
         await core.note(key.id, "arm shipped", experiment, {"arm": shipped.arm})
-    return shipped_answer(shipped)
+    return ShippedAnswer.model_validate(shipped)
 
 
 @router.get("/experiments/{experiment}/trail")

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bandanna._core.types import JSON, ArmName, BandannaError, InputError
 from bandanna.service.core import Core
-from bandanna.service.errors import PROBLEMS, ProblemDetails
+from bandanna.service.errors import PROBLEMS, ProblemDetails, status_of
 from bandanna.service.models import EventId, is_edge, is_local
 from bandanna.service.policies import known_before, own_features
 from bandanna.service.routes import CanDecide, CoreHere
@@ -70,6 +70,10 @@ REFUSALS: dict[int | str, JSON] = {
 }
 
 
+CODES = {404: (404, "FLAG_NOT_FOUND"), 409: (409, "GENERAL"), 422: (400, "INVALID_CONTEXT")}
+"""What refusals are called in OFREP, by the status they have elsewhere."""
+
+
 @router.post("/flags/{key}", responses=REFUSALS)
 async def evaluate(
     key: Annotated[str, Path(min_length=1, max_length=200)],
@@ -82,15 +86,10 @@ async def evaluate(
         experiment = await _find(core, key, access.experiment)
         visitor = request.context.targetingKey
         return JSONResponse(await _decide(core, key, experiment, request.context, visitor))
-    except UnknownError as error:
-        content = {"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": str(error)}
-        return JSONResponse(content, status_code=404)
-    except ConflictError as error:
-        content = {"key": key, "errorCode": "GENERAL", "errorDetails": str(error)}
-        return JSONResponse(content, status_code=409)
-    except InputError as error:
-        content = {"key": key, "errorCode": "INVALID_CONTEXT", "errorDetails": str(error)}
-        return JSONResponse(content, status_code=400)
+    except (UnknownError, ConflictError, InputError) as error:
+        status, code = CODES[status_of(error)]
+        content = {"key": key, "errorCode": code, "errorDetails": str(error)}
+        return JSONResponse(content, status_code=status)
 
 
 @router.post("/flags", response_model=None, responses={304: {"description": "The same as before"}})

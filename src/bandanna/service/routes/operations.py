@@ -14,10 +14,10 @@ from starlette.concurrency import run_in_threadpool
 
 from bandanna._core.types import JSON, BandannaError
 from bandanna.service.core import STANDS_BY, Core
-from bandanna.service.errors import PROBLEMS
+from bandanna.service.errors import PROBLEMS, problem
 from bandanna.service.keys import make_key
 from bandanna.service.metrics import Metrics
-from bandanna.service.models import Document, Label, moment
+from bandanna.service.models import Document, Label, Moment
 from bandanna.service.routes import CanManageAll, CanReadAll, CoreHere, trail_page
 from bandanna.store import KeyRow
 from bandanna.store.writer import UnknownError
@@ -47,9 +47,9 @@ class KeyAnswer(BaseModel):
     name: str
     scopes: list[str]
     experiment: str | None
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
+    created_at: Moment
+    expires_at: Moment | None
+    revoked_at: Moment | None
 
 
 class NewKeyAnswer(KeyAnswer):
@@ -59,15 +59,7 @@ class NewKeyAnswer(KeyAnswer):
 
 
 def _shown(row: KeyRow) -> JSON:
-    times = {name: getattr(row, name) for name in ("expires_at", "revoked_at")}
-    return {
-        "id": row.id,
-        "name": row.name,
-        "scopes": list(row.scopes),
-        "experiment": row.experiment,
-        "created_at": moment(row.created_at),
-        **{name: None if at is None else moment(at) for name, at in times.items()},
-    }
+    return {name: getattr(row, name) for name in KeyAnswer.model_fields}
 
 
 @router.get("/keys")
@@ -148,10 +140,6 @@ def _disk(core: Core) -> str | None:
     return None if free >= LEAST_BYTES else f"only {free} bytes are left in {core.disk}."
 
 
-def _guard(core: Core) -> str | None:
-    return None if core.guard is None else core.guard.trouble
-
-
 def _writer(core: Core) -> str | None:
     since = core.writer.busy_since
     age = 0.0 if since is None else time.monotonic() - since
@@ -160,21 +148,13 @@ def _writer(core: Core) -> str | None:
     return None if age < STUCK_SECONDS else f"a transaction takes {age:.0f} seconds."
 
 
-def _lead(core: Core) -> str | None:
-    return None if core.leads else STANDS_BY
-
-
-def _warm(core: Core) -> str | None:
-    return None if core.warm else "what releases need is being loaded."
-
-
 CHECKS: dict[str, Callable[[Core], str | None]] = {
     "database": _database,
     "disk": _disk,
-    "rollback guard": _guard,
+    "rollback guard": lambda core: None if core.guard is None else core.guard.trouble,
     "writer": _writer,
-    "lead": _lead,
-    "start": _warm,
+    "lead": lambda core: None if core.leads else STANDS_BY,
+    "start": lambda core: None if core.warm else "what releases need is being loaded.",
 }
 """Each returns what is wrong, if anything is. Tables are brought up to date before the start."""
 
@@ -203,14 +183,7 @@ async def readyz(core: CoreHere) -> JSONResponse:
     if not wrong:
         return JSONResponse({"status": "ok", "checks": dict.fromkeys(CHECKS, "ok")})
     checks = {name: wrong.get(name, "ok") for name in CHECKS}
-    content = {"type": "about:blank", "title": "Service Unavailable", "status": 503}
-    content |= {"detail": " ".join(wrong.values()), "checks": checks}
-    return JSONResponse(
-        content,
-        status_code=503,
-        headers={"Retry-After": "1"},
-        media_type="application/problem+json",
-    )
+    return problem(503, " ".join(wrong.values()), {"Retry-After": "1"}, checks=checks)
 
 
 health.get("/livez")(livez)

@@ -193,11 +193,9 @@ async def compare(
     outcome = (await core.described(part.id)).outcome
 
     def found(view: View) -> JSON:
-        policy = view.policy
-        names = policy.arms if policy.experts is None else policy.expert_names
-        known = {str(name): name for name in names}
+        known = {str(name): name for name in view.policy.choices}
         one, other = (known.get(name, name) for name in (first, second))
-        return policy.compare(one, other, confidence, outcome=outcome).to_dict()
+        return view.policy.compare(one, other, confidence, outcome=outcome).to_dict()
 
     return await core.look(part, found)
 
