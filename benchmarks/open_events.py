@@ -29,10 +29,10 @@ def fill(folder: Path, experiment: str, count: int) -> None:
     """Decide for so many events, of which nobody sends feedback."""
     store = SqlStore(f"sqlite:///{folder}/service.db", read_secret(folder / "secret"))
     (part,) = store.experiments(experiment)
-    writer, now = Writer(store), time.time()
+    writer = Writer(store)
 
     def deciding(k: int) -> Callable[[UnitOfWork, Event | None], Event]:
-        return lambda unit, _: unit.decide(f"open-{k}", now=now)
+        return lambda unit, _: unit.decide(f"open-{k}")
 
     for begin in range(0, count, AT_ONCE):
         tasks = [Task(deciding(k), part.number) for k in range(begin, min(count, begin + AT_ONCE))]

@@ -132,7 +132,7 @@ def test_a_flag_that_was_shown_singly_is_no_longer_deferred(here: Here) -> None:
     (part,) = here.core.store.experiments(made)
     from bandanna.store.writer import Task
 
-    task = Task(lambda unit, _: unit.expire(here.clock.now), part.number)
+    task = Task(lambda unit, _: unit.expire(), part.number)
     here.core.writer.submit(task).result(timeout=60)
     assert here.http.get(f"/v1/experiments/{made}").json()["released"] == 1, "it counts"
 

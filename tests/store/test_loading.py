@@ -50,7 +50,7 @@ def with_features(store: SqlStore) -> int:
 
 def deciding(number: int, name: str, **asked: Any) -> Task[Event]:
     what = DecisionRequest(**asked)
-    return Task(lambda unit, known: known or unit.decide(name, what, now=0.0), number, name)
+    return Task(lambda unit, known: known or unit.decide(name, what), number, name)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def store() -> SlowStore:
 def test_others_decide_while_an_experiment_is_read(store: SlowStore, make: Any) -> None:
     slow, quick = make(store), put(store, experiment())
     asked = WHO if make is with_persons else WHERE
-    writer = Writer(store)
+    writer = Writer(store, clock=lambda: 0.0)
     waiting = [writer.submit(deciding(slow, f"slow-{k}", **asked)) for k in range(3)]
     assert store.begun.wait(60)
     assert writer.submit(deciding(quick, "quick")).result(timeout=60).id == "quick"
@@ -79,7 +79,7 @@ def test_others_decide_while_an_experiment_is_read(store: SlowStore, make: Any) 
 
 
 def test_what_was_handed_in_is_finished_when_the_writer_is_closed(store: SlowStore) -> None:
-    writer = Writer(store)
+    writer = Writer(store, clock=lambda: 0.0)
     waiting = writer.submit(deciding(with_persons(store), "one", **WHO))
     assert store.begun.wait(60)
     closing = threading.Thread(target=writer.close)
@@ -91,7 +91,7 @@ def test_what_was_handed_in_is_finished_when_the_writer_is_closed(store: SlowSto
 
 
 def test_one_that_cannot_be_read_refuses_what_waited_and_is_tried_again(store: SlowStore) -> None:
-    slow, writer = with_persons(store), Writer(store)
+    slow, writer = with_persons(store), Writer(store, clock=lambda: 0.0)
     store.trouble = StoreUnavailableError("the disk is gone")
     store.free.set()
     with pytest.raises(StoreUnavailableError, match="the disk is gone"):
@@ -104,7 +104,7 @@ def test_one_that_cannot_be_read_refuses_what_waited_and_is_tried_again(store: S
 def test_one_that_changed_meanwhile_is_read_again(
     store: SlowStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow, writer = with_persons(store), Writer(store)
+    slow, writer = with_persons(store), Writer(store, clock=lambda: 0.0)
     store.free.set()
     writer.submit(deciding(slow, "one", **WHO)).result(timeout=60)
     writer.close()
@@ -119,7 +119,7 @@ def test_one_that_changed_meanwhile_is_read_again(
         return found
 
     monkeypatch.setattr(store, "snapshot", late)
-    writer = Writer(store)
+    writer = Writer(store, clock=lambda: 0.0)
     waiting = writer.submit(deciding(slow, "two", person="ben"))
     assert taken.wait(60)
     store.charge(slow, 1)
@@ -131,7 +131,7 @@ def test_one_that_changed_meanwhile_is_read_again(
 
 
 def test_a_task_that_fails_does_not_take_those_with_it_that_waited_too(store: SlowStore) -> None:
-    slow, writer = with_persons(store), Writer(store)
+    slow, writer = with_persons(store), Writer(store, clock=lambda: 0.0)
 
     def fail(_: UnitOfWork, __: Event | None) -> Event:
         raise RuntimeError("a bug")

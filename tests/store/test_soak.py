@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -65,7 +65,15 @@ class FaultyStore(SqlStore):
 class Running:
     """A process: a store, a guard and a writer of its own."""
 
-    def __init__(self, address: str, guard: Path, secret: Secret, *, accept: bool = False) -> None:
+    def __init__(
+        self,
+        address: str,
+        guard: Path,
+        secret: Secret,
+        clock: Callable[[], float],
+        *,
+        accept: bool = False,
+    ) -> None:
         here = address if "://" in address else f"sqlite:///{address}"
         self.store = FaultyStore(here, secret)
         self.guard = Guard(guard, self.store)
@@ -75,7 +83,7 @@ class Running:
             self.store.close()
             self.guard.close()
             raise
-        self.writer = Writer(self.store, self.guard)
+        self.writer = Writer(self.store, self.guard, clock)
 
     def end(self) -> None:
         """End as by a kill: nothing is tidied, nothing is flushed."""
@@ -119,7 +127,7 @@ class Stories(RuleBasedStateMachine):
 
     def start(self, *, accept: bool = False) -> Running:
         address, guard = self.database.address, self.folder / "guard"
-        return Running(address, guard, self.secret, accept=accept)
+        return Running(address, guard, self.secret, lambda: self.now, accept=accept)
 
     @initialize(algorithm=st.sampled_from(ALGORITHMS))
     def make(self, algorithm: str) -> None:
@@ -138,12 +146,10 @@ class Stories(RuleBasedStateMachine):
         return self.running[who].writer.submit(task).result(timeout=60)
 
     def decide_task(self, name: str) -> Task[Event]:
-        now = self.now
-        return Task(lambda u, known: known or u.decide(name, now=now), self.number, name)
+        return Task(lambda u, known: known or u.decide(name), self.number, name)
 
     def observe_task(self, name: str, loss: float) -> Task[None]:
-        now = self.now
-        return about_event(name, lambda u, e: u.observe(e, NewFeedback(loss), now=now))
+        return about_event(name, lambda u, e: u.observe(e, NewFeedback(loss)))
 
     @rule(who=WHO)
     def decide(self, who: int) -> None:
@@ -172,8 +178,8 @@ class Stories(RuleBasedStateMachine):
     def give_up(self, who: int, data: st.DataObject) -> None:
         """Say that feedback will not come; where it has, nothing happens."""
         if self.known.decided:
-            name, now = data.draw(st.sampled_from(sorted(self.known.decided))), self.now
-            self.ask(who, about_event(name, lambda unit, event: unit.give_up(event, now=now)))
+            name = data.draw(st.sampled_from(sorted(self.known.decided)))
+            self.ask(who, about_event(name, lambda unit, event: unit.give_up(event)))
 
     @rule(count=st.integers(2, 8))
     def both_at_once(self, count: int) -> None:
@@ -193,8 +199,7 @@ class Stories(RuleBasedStateMachine):
     @rule(who=WHO, seconds=st.sampled_from([-1000.0, -10.0, 10.0, 2 * DEADLINE]))
     def set_clock(self, who: int, seconds: float) -> None:
         self.now += seconds
-        now = self.now
-        self.ask(who, Task(lambda unit, _: unit.expire(now), self.number))
+        self.ask(who, Task(lambda unit, _: unit.expire(), self.number))
 
     # --- what goes wrong ----------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ def test_a_server_is_waited_for_twice_to_decide_and_five_times_to_release(
     monkeypatch.setattr(Connection, "execute", noting)
 
     def decide(name: str) -> Task[Any]:
-        return Task(lambda unit, _: unit.decide(name, now=0.0), here.number)
+        return Task(lambda unit, _: unit.decide(name), here.number)
 
     tasks = [decide(f"new-{k}") for k in range(9)]
     with here.store.transaction() as transaction:  # the writer waits until all have come

@@ -25,7 +25,8 @@ class Office:
     """A writer at work on one experiment, in words a test can use."""
 
     def __init__(self, store: SqlStore, number: int) -> None:
-        self.store, self.number, self.writer, self.now = store, number, Writer(store), 0.0
+        self.store, self.number, self.now = store, number, 0.0
+        self.writer = Writer(store, clock=lambda: self.now)
 
     def ask(self, task: Task[Any]) -> Any:
         return self.writer.submit(task).result(timeout=60)
@@ -44,7 +45,7 @@ class Office:
         asked = DecisionRequest(advice, person, eligible, context, before)
 
         def work(unit: Any, known: Event | None) -> Event:
-            return known or unit.decide(name, asked, defer=defer, now=self.now)
+            return known or unit.decide(name, asked, defer=defer)
 
         found = self.ask(Task(work, self.number, name))
         assert isinstance(found, Event)
@@ -52,20 +53,20 @@ class Office:
 
     def reward(self, name: str, loss: Any, metrics: dict[str, float] | None = None) -> None:
         given = NewFeedback(loss, metrics=metrics)
-        self.ask(about_event(name, lambda unit, e: unit.observe(e, given, now=self.now)))
+        self.ask(about_event(name, lambda unit, e: unit.observe(e, given)))
 
     def activate(self, name: str) -> None:
-        self.ask(about_event(name, lambda unit, e: unit.activate(e, now=self.now)))
+        self.ask(about_event(name, lambda unit, e: unit.activate(e)))
 
     def expire(self) -> None:
-        self.ask(Task(lambda unit, _: unit.expire(self.now), self.number))
+        self.ask(Task(lambda unit, _: unit.expire(), self.number))
 
     def look(self, what: Callable[[Any], Any]) -> Any:
         return self.ask(Task(lambda unit, _: what(unit.policy), self.number))
 
     def restart(self) -> None:
         self.writer.close()
-        self.writer = Writer(self.store)
+        self.writer = Writer(self.store, clock=lambda: self.now)
 
 
 def office(policy: bd.Policy | None = None, **settings: Any) -> Office:

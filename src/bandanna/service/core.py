@@ -106,7 +106,7 @@ class Core:
         except BaseException:
             self._let_go()
             raise
-        self.writer = Writer(self.store, self.guard)
+        self.writer = Writer(self.store, self.guard, clock)
         self.views, self.live, self.audits = Views(self.store), Live(self), Audits()
         self._edge: Edge | None = None
         self._creating = threading.Lock()
@@ -402,11 +402,10 @@ class Core:
             who = self.secret.hash("people", f"visitor {identity} {segment} {visitor}").hex()[:32]
 
         def decided(unit: UnitOfWork, known: Event | None) -> Event:
-            when: JSON = {"defer": defer, "now": self.clock()}
             if who is None:
-                return known or unit.decide(fresh, asked, **when)
-            deciding = partial(unit.decide, fresh, asked, **when)
-            return unit.decide_for(who, deciding, asked.eligible, sticky=sticky, **when)
+                return known or unit.decide(fresh, asked, defer=defer)
+            deciding = partial(unit.decide, fresh, asked, defer=defer)
+            return unit.decide_for(who, deciding, asked.eligible, sticky=sticky, defer=defer)
 
         try:
             return await self.do(Task(decided, number, name))
@@ -433,9 +432,7 @@ class Core:
         asked = DecisionRequest(eligible=eligible)
 
         def deciding(name: str) -> Callable[[UnitOfWork, Event | None], Event]:
-            return lambda unit, known: (
-                known or unit.decide(name, asked, defer=True, now=self.clock())
-            )
+            return lambda unit, known: known or unit.decide(name, asked, defer=True)
 
         events = await self._do_all([Task(deciding(name), number, name) for name in names])
         if events and isinstance(events[0], ConflictError):  # it ended; perhaps an arm was shipped
@@ -453,7 +450,7 @@ class Core:
         owner = (await self.find(experiment))[0].owner
 
         def rewarding(feedback: NewFeedback) -> Callable[[UnitOfWork, Event], None]:
-            return lambda unit, event: unit.observe(event, feedback, now=self.clock())
+            return lambda unit, event: unit.observe(event, feedback)
 
         tasks = [about_event(name, rewarding(feedback), owner) for name, feedback in given]
         return cast(list[BandannaError | None], await self._do_all(tasks))
@@ -475,21 +472,15 @@ class Core:
 
     async def reward(self, name: str, given: NewFeedback, experiment: str | None = None) -> None:
         """Count the feedback of an event; in experiments with local privacy, a device's bit."""
-        await self._about(
-            name, experiment, lambda unit, event: unit.observe(event, given, now=self.clock())
-        )
+        await self._about(name, experiment, lambda unit, event: unit.observe(event, given))
 
     async def give_up(self, name: str, experiment: str | None = None) -> None:
         """Count the default loss of an event whose feedback will not come."""
-        await self._about(
-            name, experiment, lambda unit, event: unit.give_up(event, now=self.clock())
-        )
+        await self._about(name, experiment, lambda unit, event: unit.give_up(event))
 
     async def activate(self, name: str, experiment: str | None = None) -> None:
         """Say that the decision of an event was shown."""
-        await self._about(
-            name, experiment, lambda unit, event: unit.activate(event, now=self.clock())
-        )
+        await self._about(name, experiment, lambda unit, event: unit.activate(event))
 
     async def _about(
         self, name: str, experiment: str | None, work: Callable[[UnitOfWork, Event], None]
@@ -562,7 +553,7 @@ class Core:
             if number in self._edges:
                 due = await self.edge.go_on(number)
             else:
-                due = await self.do(Task(lambda unit, _: unit.expire(now), number))
+                due = await self.do(Task(lambda unit, _: unit.expire(), number))
         except UnknownError:  # it is not in the database any more
             self._deadlines.pop(number, None)
         else:

@@ -46,13 +46,11 @@ class Edge:
 
     async def go_on(self, number: int) -> float | None:
         """Do what is due in an experiment; returns when there is something to do again."""
-        now, sign = self._core.clock(), self._core.signer.sign
-        return await self._do(number, lambda unit: unit.go_on(now, sign))
+        return await self._do(number, lambda unit: unit.go_on(self._core.signer.sign))
 
     async def ship(self, number: int, arm: ArmName) -> None:
         """Publish that everyone gets one arm."""
-        now, sign = self._core.clock(), self._core.signer.sign
-        await self._do(number, lambda unit: unit.ship(arm, now, sign))
+        await self._do(number, lambda unit: unit.ship(arm, self._core.signer.sign))
 
     def published(self, part: Experiment) -> tuple[str, float]:
         """Return the shares of an experiment as it is now, signed, and how long to keep them."""

@@ -268,19 +268,18 @@ class EdgeUnit(UnitOfWork):
         self.course = course_of(self.experiment.id, self.experiment.settings)
         promising(self.course, self.policy)
 
-    def begin(self, transaction: SqlTransaction) -> None:
+    def begin(self, transaction: SqlTransaction, now: float) -> None:
         """Start to collect what one transaction changes."""
-        super().begin(transaction)
+        super().begin(transaction, now)
         self._blocks: list[SealedBlock] = []
         self._planned: list[int] = []
         self._moved = False
 
     # --- what is asked of it --------------------------------------------------------------
 
-    def go_on(self, now: float, sign: Sign) -> float | None:
+    def go_on(self, sign: Sign) -> float | None:
         """Do what is due, and return when there is something to do again."""
-        self._now = now
-        moment = datetime.fromtimestamp(now, UTC)
+        moment = datetime.fromtimestamp(self._now, UTC)
         cohort = InBlocks(self.course, self._read_blocks)
         write = partial(signed, self.course, sign=sign)
         before = [dict(one) for one in self._course["phases"]]
@@ -328,13 +327,16 @@ class EdgeUnit(UnitOfWork):
         self._blocks += blocks
         return None
 
-    def ship(self, arm: ArmName, now: float, sign: Sign) -> None:
+    def ship(self, arm: ArmName, sign: Sign) -> None:
         """Publish that everyone gets one arm, as shares of a phase that is never counted."""
         parts = [PARTS if one == str(arm) else 0 for one in self.course.arms]
         number, state = len(self._course["phases"]), self._course
         if state.get("shipped") == str(arm):
             return
-        seed, since = seed_of(self.course, state["salt"], number), datetime.fromtimestamp(now, UTC)
+        seed, since = (
+            seed_of(self.course, state["salt"], number),
+            datetime.fromtimestamp(self._now, UTC),
+        )
         before = digest(state["published"]) if state["published"] else ""
         text = signed(self.course, number, parts, seed, written(since), before, sign=sign)
         state["published"], state["shipped"] = text, str(arm)
@@ -360,7 +362,7 @@ class EdgeUnit(UnitOfWork):
         """Refuse: decisions are made elsewhere."""
         raise InputError(DECIDES_ELSEWHERE)
 
-    def observe(self, event: Event, given: NewFeedback, *, now: float) -> Never:
+    def observe(self, event: Event, given: NewFeedback) -> Never:
         """Refuse: nothing is kept of a decision."""
         raise InputError(DECIDES_ELSEWHERE)
 

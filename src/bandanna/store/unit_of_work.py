@@ -109,9 +109,12 @@ class UnitOfWork:
         begun = (one for at, one in holders.items() if waits(state, at) or begins_slot(state, at))
         self._waiting = Deadlines(due_of(one) for one in begun if one.expires_at is not None)
 
-    def begin(self, transaction: SqlTransaction) -> None:
-        """Start to collect what one transaction changes; what is needed is read in it."""
-        self._transaction = transaction
+    def begin(self, transaction: SqlTransaction, now: float) -> None:
+        """Start to collect what one transaction changes; what is needed is read in it.
+
+        All that happens in it happens at one moment.
+        """
+        self._transaction, self._now = transaction, now
         self._events: dict[str, Event] = {}
         self._visits: dict[str, Event] = {}
         self._holders: dict[Location, str] = {}
@@ -119,7 +122,6 @@ class UnitOfWork:
         self._touched: set[Location] = set()
         self._opened: set[int] = set()
         self._releases: list[ReleaseRow] = []
-        self._now = 0.0
         self._tickets: dict[Location, Ticket | None] = {}
         self._arms_changed = False
         opened = self.policy.state.open
@@ -141,7 +143,6 @@ class UnitOfWork:
         asked: DecisionRequest = DecisionRequest(),  # noqa: B008  # it cannot be changed
         *,
         defer: bool = False,
-        now: float,
     ) -> Event:
         """Decide for an event; one of the same id in this transaction gets the same answer."""
         if name in self._events:
@@ -171,8 +172,8 @@ class UnitOfWork:
             batch.arms[position],
             batch.round_of(position),
             None if chance is None else min(1.0, chance),
-            now,
-            None if self.deadline is None else now + self.deadline,
+            self._now,
+            None if self.deadline is None else self._now + self.deadline,
             EventState.DEFERRED if defer else EventState.SHOWN,
         )
         self._events[name], self._holders[location] = event, name
@@ -205,7 +206,6 @@ class UnitOfWork:
         *,
         sticky: float | None,
         defer: bool = False,
-        now: float,
     ) -> Event:
         """Return the decision that a visitor has, or decide.
 
@@ -215,11 +215,7 @@ class UnitOfWork:
         known = self._visits.get(visitor)
         if known is None:
             known = self._transaction.latest(self.experiment.owner, visitor)
-        if (
-            known is None
-            or self.experiment.stopped
-            or not self._holds(known, eligible, sticky, now)
-        ):
+        if known is None or self.experiment.stopped or not self._holds(known, eligible, sticky):
             made = decide()
             known = self._events[made.id] = made._replace(visitor=visitor)
         elif not defer:
@@ -228,26 +224,25 @@ class UnitOfWork:
         return known
 
     def _holds(
-        self, event: Event, eligible: Sequence[ArmName] | None, sticky: float | None, now: float
+        self, event: Event, eligible: Sequence[ArmName] | None, sticky: float | None
     ) -> bool:
         """Whether a visitor still has a decision."""
         state = self._state_of(event)
-        late = event.expires_at is not None and event.expires_at <= now
-        if state is EventState.VOID or (state is EventState.DEFERRED and late):
+        if state is EventState.VOID or (state is EventState.DEFERRED and self._is_late(event)):
             return False
         if eligible is not None and self.policy.arms[event.arm] not in eligible:
             return False
         until = event.expires_at if sticky is None else event.made_at + sticky
-        return until is None or now < until
+        return until is None or self._now < until
 
-    def observe(self, event: Event, given: NewFeedback, *, now: float) -> None:
+    def observe(self, event: Event, given: NewFeedback) -> None:
         """Count the feedback of an event, once: the first value stands.
 
         A repeat changes nothing and is answered alike whatever it says, so nobody can find out by
         trying what was sent before.
         """
         check_feedback(given, self.policy)
-        location = self._check_shown_in_time(event, now)
+        location = self._check_shown_in_time(event)
         if self._state_of(event) is EventState.HEARD:
             return
         waited = waits(self.policy.state, location)
@@ -278,33 +273,33 @@ class UnitOfWork:
             self._change_arms(lambda: policy.retire_arm(name))
         return _active_arms(policy)
 
-    def give_up(self, event: Event, *, now: float) -> None:
+    def give_up(self, event: Event) -> None:
         """Stop waiting for an event's feedback; change nothing if it has come.
 
         A deferred event that nobody was shown counts for nothing from its deadline on, as before.
         """
-        self.expire(now)
+        self.expire()
         if self._state_of(event) is EventState.SHOWN:
             self._give_up(event.location)
 
-    def activate(self, event: Event, *, now: float) -> None:
+    def activate(self, event: Event) -> None:
         """Say that a decision has been shown to somebody."""
-        self._check_shown_in_time(event, now)
+        self._check_shown_in_time(event)
         self._show(event)
 
-    def expire(self, now: float) -> float | None:
+    def expire(self) -> float | None:
         """Stop waiting where the deadline has passed, for a while.
 
         Returns the next deadline, if there is one; it has passed where more is left to do.
         """
-        self._now, waiting = now, self._waiting
+        waiting = self._waiting
         for _ in range(AT_ONCE):
             if not waiting.due and waiting.known != NEVER:
                 page = self._transaction.due(self.experiment.number, waiting.known, PAGE)
                 here = (e for e in self._events.values() if e.expires_at is not None)
                 written = [due_of(one) for one in here if one.state in WAITING_STATES]
                 waiting.read_on(page, PAGE, written)
-            if not waiting.due or waiting.due[0][0] > now:
+            if not waiting.due or waiting.due[0][0] > self._now:
                 break
             self._pass_deadline(heappop(waiting.due)[2])
         return waiting.due[0][0] if waiting.due else None
@@ -475,16 +470,17 @@ class UnitOfWork:
         if batch is not None and batch.tally.from_rounds and location[1] in batch.waiting:
             self._tickets[location] = batch.waiting[location[1]]
 
-    def _check_shown_in_time(self, event: Event, now: float) -> Location:
+    def _check_shown_in_time(self, event: Event) -> Location:
         """Refuse what comes too late; the clock is the only judge."""
-        self.expire(now)
+        self.expire()
         state = self._state_of(event)
-        late = event.expires_at is not None and event.expires_at <= now
-        if state in (EventState.EXPIRED, EventState.VOID) or (
-            late and state is not EventState.HEARD
-        ):
+        late = self._is_late(event) and state is not EventState.HEARD
+        if late or state in (EventState.EXPIRED, EventState.VOID):
             raise gone(event)
         return event.location
+
+    def _is_late(self, event: Event) -> bool:
+        return event.expires_at is not None and event.expires_at <= self._now
 
     def _state_of(self, event: Event) -> EventState:
         """Return where an event stands, with what this transaction changed."""

@@ -117,9 +117,13 @@ def about_event(
 class Writer:
     """Does tasks in the order they arrive."""
 
-    def __init__(self, store: SqlStore, guard: Guard | None = None) -> None:
-        self._store = store
-        self._guard = guard
+    def __init__(
+        self,
+        store: SqlStore,
+        guard: Guard | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._guard, self._clock = store, guard, clock
         self._tasks: queue.SimpleQueue[Task[object] | int | None] = queue.SimpleQueue()
         """With numbers of experiments that were read, and None at the end."""
         self._loading: Loading[Task[object]] = Loading(store, self._tasks.put)
@@ -286,7 +290,7 @@ class Writer:
 
         Returns those that are to be read beside the writer first.
         """
-        later = set()
+        later, now = set(), self._clock()
         for number, stamp in transaction.lock(numbers).items():
             unit = self._units.pop(number, None)  # whatever fails below, it is not used again
             if unit is None or _stamp_of(unit) != stamp:
@@ -295,7 +299,7 @@ class Writer:
                 later.add(number)
                 continue
             self._units[number] = unit
-            unit.begin(transaction)
+            unit.begin(transaction, now)
             used[number] = unit
         return later
 
