@@ -15,7 +15,6 @@ from bandanna._core.types import JSON
 from bandanna.service.core import Core
 from bandanna.service.errors import add_problems
 from bandanna.service.keys import REFRESH_SECONDS, KeyRing
-from bandanna.service.metrics import Metrics
 from bandanna.service.middleware import OPEN_PATHS, Gate, Origins, Quick, SignedIn
 from bandanna.service.routes import (
     decisions,
@@ -40,15 +39,13 @@ FORGET_SECONDS = 600.0
 
 def make_app(core: Core) -> FastAPI:
     """Return the service as an ASGI application."""
-    metrics = core.metrics
     ring = KeyRing(core.store, core.secret, core.guard)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         with suppress(StoreUnavailableError):  # it is tried again
             await core.take_lead()
-        beside = [asyncio.create_task(_look_after(core, metrics, ring))]
-        beside.append(asyncio.create_task(_stand_by(core)))
+        beside = [asyncio.create_task(one) for one in (_look_after(core, ring), _stand_by(core))]
         yield
         core.closing.set()
         for task in beside:
@@ -88,7 +85,7 @@ def make_app(core: Core) -> FastAPI:
     add_problems(app)
     app.add_middleware(Quick)
     people = SignedIn.of(core.settings)
-    app.add_middleware(Gate, core.settings, ring, metrics, people)
+    app.add_middleware(Gate, core.settings, ring, core.metrics, people)
     app.add_middleware(Origins, allowed=core.settings.origins)
     add_traces(app)
     return app
@@ -103,9 +100,9 @@ async def _stand_by(core: Core) -> None:
                 await core.take_lead()
 
 
-async def _look_after(core: Core, metrics: Metrics, ring: KeyRing) -> None:
+async def _look_after(core: Core, ring: KeyRing) -> None:
     """Expire what is due and erase traces, every second; trouble passes or is alerted on."""
-    next_forget = 0.0
+    metrics, next_forget = core.metrics, 0.0
     while True:
         try:
             await core.sweep()

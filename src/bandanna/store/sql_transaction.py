@@ -369,11 +369,9 @@ class SqlTransaction:
         run, gone, event = self._connection.execute, list(batches), EVENTS.c
         left = update(EVENTS).where(event.experiment == experiment, event.batch.in_(gone))
         run(left.where(event.state.in_(WAITING_STATES)).values(state=EventState.HEARD))
-        feedback, of = FEEDBACK.c, BATCHES.c
-        run(delete(FEEDBACK).where(feedback.experiment == experiment, feedback.batch.in_(gone)))
-        block = BLOCKS.c
-        run(delete(BLOCKS).where(block.experiment == experiment, block.batch.in_(gone)))
-        run(delete(BATCHES).where(of.experiment == experiment, of.number.in_(gone)))
+        for table, number in ((FEEDBACK, "batch"), (BLOCKS, "batch"), (BATCHES, "number")):
+            mine = table.c.experiment == experiment
+            run(delete(table).where(mine, table.c[number].in_(gone)))
 
     # --- what is private ------------------------------------------------------------------
 

@@ -96,8 +96,6 @@ class Task(Generic[T_co]):
     event: str | None = None
     owner: int | None = None
     """The experiment that the event belongs to, by the number of its first segment, if known."""
-    ambiguous: bool = False
-    """Whether several experiments have such an event."""
     answer: Future[T_co] = field(default_factory=Future)
 
 
@@ -338,15 +336,15 @@ def _find_experiments(transaction: SqlTransaction, group: list[Task[object]]) ->
         matching = [e for e in events.get(str(task.event), ()) if task.owner in (None, e.owner)]
         if len(matching) == 1:
             task.experiment, task.owner = matching[0].experiment, matching[0].owner
-        task.ambiguous = len(matching) > 1
 
 
 def _answer(
     task: Task[object], units: dict[int, UnitOfWork], events: dict[str, list[Event]]
 ) -> object:
     unit = None if task.experiment is None else units.get(task.experiment)
+    same = events.get(task.event or "", ())
     try:
-        if task.ambiguous:
+        if len(same) > 1 and task.owner is None and task.experiment is None:
             raise ConflictError(
                 f"several experiments have an event {task.event!r}: name the experiment, as in "
                 f"/v1/experiments/{{experiment}}/events/{{event}}/reward."
@@ -354,7 +352,6 @@ def _answer(
         if unit is None:
             what = "experiment" if task.event is None else f"event {task.event!r}"
             raise UnknownError(f"there is no such {what}.")
-        same = events.get(task.event or "", ())
         event = next((one for one in same if one.owner == unit.experiment.owner), None)
         return task.work(unit, event)
     except BandannaError as error:

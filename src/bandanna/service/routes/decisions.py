@@ -222,19 +222,15 @@ async def bit(event: EventPath, request: Request) -> Response:
 
 
 @events.post("/{event}/give-up", status_code=204, response_class=Response)
-async def give_up(event: EventPath, request: Request) -> Response:
+async def give_up(event: EventPath, request: Request, core: CoreHere, key: CanReward) -> None:
     """Count the default loss now, as at the deadline; where feedback has come, nothing happens."""
-    key = await require(request, "reward")
-    await request.app.state.core.give_up(event, _experiment(request, key))
-    return Response(status_code=204)
+    await core.give_up(event, _experiment(request, key))
 
 
 @events.post("/{event}/activate", status_code=204, response_class=Response)
-async def activate(event: EventPath, request: Request) -> Response:
+async def activate(event: EventPath, request: Request, core: CoreHere, key: CanReward) -> None:
     """Say that a deferred decision has been shown; otherwise it expires without counting."""
-    key = await require(request, "reward")
-    await request.app.state.core.activate(event, _experiment(request, key))
-    return Response(status_code=204)
+    await core.activate(event, _experiment(request, key))
 
 
 async def _in_experiment(experiment: ExperimentPath) -> str:
