@@ -505,18 +505,17 @@ class UnitOfWork:
 
     def _note_release(self, batch: Batch, released: Released | None) -> None:
         """Note what a batch told, and of how many losses; of none, if none of them came."""
+        notes: list[tuple[int, int, float | list[float]]]
         if isinstance(released, ReleasedEpoch):
-            values = released.noisy(both=getattr(self.policy.recipe.release, "both", False))
-            self._releases.append(ReleaseRow(batch.number, 0, batch.used, values, self._now))
-            return
-        for one in batch.told:
-            note = ReleaseRow(batch.number, one.arm, one.losses, one.mean, self._now)
-            self._releases.append(note)
-        if not batch.told:
-            size, value = 0, MIDDLE
-            if isinstance(released, np.ndarray) and batch.phase is None:
-                size, value = batch.used, released.tolist()
-            self._releases.append(ReleaseRow(batch.number, batch.choice, size, value, self._now))
+            both = getattr(self.policy.recipe.release, "both", False)
+            notes = [(0, batch.used, released.noisy(both=both))]
+        elif batch.told:
+            notes = [(one.arm, one.losses, one.mean) for one in batch.told]
+        elif isinstance(released, np.ndarray) and batch.phase is None:
+            notes = [(batch.choice, batch.used, released.tolist())]
+        else:
+            notes = [(batch.choice, 0, MIDDLE)]
+        self._releases += [ReleaseRow(batch.number, *note, self._now) for note in notes]
 
 
 def _active_arms(policy: Policy) -> list[ArmName]:
