@@ -22,10 +22,9 @@ from tests.pages import ROOT
 POSITIONAL = {"arms", "epsilon", "delta", "rounds", "experts", "algorithm"}
 
 TOY = """    toy: int | None = _declare(
-        _optional(_whole("toy", 1)),
+        _whole(1),
         "A parameter that was added by a test.",
         None,
-        least=1,
         served=True,
         axis=Axis("toy"),
     )

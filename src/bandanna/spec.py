@@ -29,12 +29,6 @@ from typing import (
 )
 
 from bandanna._core import checks
-from bandanna._core.checks import (
-    check_adjusted,
-    check_guardrails,
-    check_metrics,
-    check_together,
-)
 from bandanna._core.scale import Scale
 from bandanna._core.start import Start, check_start
 from bandanna._core.types import JSON, ArmName, InputError
@@ -102,36 +96,53 @@ class Parameter(NamedTuple):
     bandits: bool = True
     """Whether policies without experts have it."""
     experts: bool = True
-    """Whether policies with experts have it."""
+    """Whether policies with experts have it: all that ``ExpertsOptions`` does not leave out."""
 
 
-def _declare(
-    check: Check,
-    text: str,
-    default: T,
-    **where: Any,
-) -> T:
-    """Declare a field of ``Spec``; the type is that of its default."""
-    declared = Parameter(check, " ".join(text.split()), **where)
-    made: T = field(default=default, metadata={"parameter": declared})
+class Limits(NamedTuple):
+    """What a number must be within."""
+
+    least: float
+    most: float = 10**18
+    check: Callable[..., float] = checks.within
+    """Called with the name, the value and the limits."""
+
+
+_whole = partial(Limits, check=checks.whole)
+
+
+def _declare(allowed: Limits | tuple[str, ...] | Check, text: str, default: T, **where: Any) -> T:
+    """Declare a field of ``Spec``: its limits, its choices or its check; what it is; a default.
+
+    The type is that of the default; where it is None, None is allowed.
+    """
+    made: T = field(default=default, metadata={"allowed": allowed, "help": text, "where": where})
     return made
 
 
-def _optional(check: Check) -> Check:
-    return lambda value: None if value is None else check(value)
+def _parameter(name: str, default: object, declared: Mapping[str, Any]) -> Parameter:
+    """Return what is declared of a parameter, with the check that follows from it."""
+    allowed, where = declared["allowed"], declared["where"]
+    if isinstance(allowed, Limits):
+        most = allowed.most if allowed.most < 10**18 else None
+        where = {"least": allowed.least, "most": most} | where
+    elif isinstance(allowed, tuple):
+        where = {"choices": allowed} | where
 
-
-def _whole(name: str, least: int, most: int = 10**18) -> Check:
-    return partial(checks.whole, name, at_least=least, at_most=most)
-
-
-def _one_of(name: str, known: tuple[str, ...]) -> Check:
-    def check(value: object) -> str:
-        if value not in known:
-            raise InputError(f"{name} must be one of {', '.join(known)}; got {value!r}.")
+    def check(value: object) -> Any:
+        if value is None is default:
+            return None
+        if isinstance(allowed, Limits):
+            return allowed.check(name, value, allowed.least, allowed.most)
+        if not isinstance(allowed, tuple):
+            return allowed(value)
+        if value not in allowed:
+            raise InputError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
         return str(value)
 
-    return check
+    bandits_alone = Options.__annotations__.keys() - ExpertsOptions.__annotations__.keys()
+    taken = {"experts": name not in bandits_alone} | where
+    return Parameter(check, " ".join(declared["help"].split()), **taken)
 
 
 def _epsilon(value: object) -> float:
@@ -159,8 +170,9 @@ def expert_names(experts: object) -> tuple[ArmName, ...]:
     >>> expert_names(2), expert_names(["lr", "rf"])
     ((0, 1), ('lr', 'rf'))
     """
-    names = _names("experts", experts, _whole("experts", 1, MAX_EXPERTS))
-    checks.whole("experts", len(names), 1, MAX_EXPERTS)
+    count = partial(checks.whole, "experts", at_least=1, at_most=MAX_EXPERTS)
+    names = _names("experts", experts, count)
+    count(len(names))
     return names
 
 
@@ -217,17 +229,15 @@ class Spec:
         axis=Axis("delta (what may be spent)", importance=2, private=True),
     )
     rounds: int | None = _declare(
-        _optional(checks.rounds),
+        _whole(1, checks.MAX_ROUNDS),
         """How many decisions are expected. The default does without it, but is better with it.
         Going on beyond it costs no privacy.""",
         None,
-        least=1,
-        most=checks.MAX_ROUNDS,
         served=True,
         axis=Axis("rounds T", importance=3, shown_first="largest"),
     )
     experts: tuple[ArmName, ...] | None = _declare(
-        _optional(expert_names),
+        expert_names,
         "How many experts advise, or their names; none by default.",
         None,
         least=1,
@@ -243,94 +253,77 @@ class Spec:
         served=True,
     )
     constants: Constants | None = _declare(  # noqa: RUF009
-        _optional(_one_of("constants", CONSTANTS)),
+        CONSTANTS,
         """With an algorithm of the paper: paper runs it as published (default), ours with settings
         that make our own, smaller bound the smallest.""",
         None,
-        choices=CONSTANTS,
         served=True,
         axis=Axis("constants", private=True),
     )
     losses: Losses | None = _declare(  # noqa: RUF009
-        _optional(_one_of("losses", LOSSES)),
+        LOSSES,
         """What losses are like, instead of an algorithm. Left out, they are taken for those of an
         ordinary experiment. any expects the worst (adaptive); steady says that no arm's losses
         change (no probes); changing that the best arm changes and you want to follow it (adaptive
         with a short memory). With experts: auto, dp-klucb and adaptive.""",
         None,
-        choices=LOSSES,
         served=True,
     )
     changes: int | None = _declare(
-        _optional(_whole("changes", 1)),
+        _whole(1),
         """How often the best arm changes, about, in all rounds; with adaptive and
         one-bit-exp3.""",
         None,
-        least=1,
     )
     memory: int | None = _declare(
-        _optional(_whole("memory", 1)),
+        _whole(1),
         "How many rounds adaptive remembers; by default it follows rounds and changes.",
         None,
-        least=1,
     )
     goal: Goal | None = _declare(  # noqa: RUF009
-        _optional(_one_of("goal", GOALS)),
+        GOALS,
         """What the policy is for: answer finds the best arm with a stated confidence and then plays
         it; by default the policy loses as little as it can. It is for steady losses.""",
         None,
-        choices=GOALS,
         served=True,
-        experts=False,
     )
     confidence: float = _declare(
-        partial(checks.within, "confidence", low=0.5, high=1.0 - 1e-9),
+        Limits(0.5, 1.0 - 1e-9),
         """Confidence of the answer of goal="answer", and of guardrails that retire an arm.""",
         0.95,
-        least=0.5,
         most=1,
         served=True,
-        experts=False,
     )
     interval: IntervalKind = _declare(  # noqa: RUF009
-        _one_of("interval", INTERVALS),
+        INTERVALS,
         """How intervals are made where it is known how much outcomes vary: normal is narrower and
         holds by the normal approximation; proved holds for any outcomes in the range.""",
         "normal",
-        choices=INTERVALS,
         served=True,
-        experts=False,
     )
     tolerance: float = _declare(
-        partial(checks.within, "tolerance", low=0.0, high=math.inf),
+        Limits(0, math.inf),
         """With goal="answer": an arm is good enough once no other is better by more than this, in
         units of the loss.""",
         0.0,
-        least=0,
         served=True,
-        experts=False,
     )
     guard: bool = _declare(
         bool,
         """Without it dp-klucb is the algorithm as published, which does not notice changes, and
         phased does not notice when the order of arms changes.""",
         True,
-        experts=False,
     )
     probes: bool = _declare(
         bool,
         """Without them phased does not look at arms it has stopped playing: less regret where
         nothing changes, and an arm that becomes the best unseen is not found.""",
         True,
-        experts=False,
     )
     explore: float | None = _declare(
-        _optional(partial(checks.within, "explore", low=0.0, high=1.0)),
+        Limits(0.0, 1.0),
         "Share of the rounds in which ab-test explores; 0.2 by default.",
         None,
-        least=0.0,
-        most=1.0,
-        experts=False,
     )
     learner: object = _declare(
         _as_given,
@@ -345,11 +338,9 @@ class Spec:
         None,
     )
     batch: int | None = _declare(
-        _optional(_whole("batch", 1, checks.MAX_ROUNDS)),
+        _whole(1, checks.MAX_ROUNDS),
         "Rounds in a batch, instead of what the algorithm would choose.",
         None,
-        least=1,
-        most=checks.MAX_ROUNDS,
         axis=Axis("rounds in a batch", importance=1, rivals_share=False),
     )
     loss_range: _Range = _declare(  # noqa: RUF009
@@ -360,13 +351,12 @@ class Spec:
         served=True,
     )
     bounds: tuple[float, float] | None = _declare(
-        _optional(checks.loss_range),
+        checks.loss_range,
         """With loss_range="auto": what surely holds all losses, known without looking at them. The
         rounds of the first phase find the range within it, privately, and are used for nothing
         else.""",
         None,
         served=True,
-        experts=False,
     )
     default_loss: float | None = _declare(
         _as_given,
@@ -382,7 +372,6 @@ class Spec:
         costs nothing.""",
         False,
         served=True,
-        experts=False,
     )
     clip: bool = _declare(
         bool,
@@ -392,125 +381,103 @@ class Spec:
         served=True,
     )
     delay: int = _declare(
-        _whole("delay", 0, checks.MAX_ROUNDS),
+        _whole(0, checks.MAX_ROUNDS),
         """How many further decisions may be made before the feedback of one has come, for the rate
         of one-bit-exp3 and its bound. Privacy does not depend on it.""",
         0,
-        least=0,
     )
     per_person: int | None = _declare(
-        _optional(_whole("per_person", 1, checks.MAX_SLOTS)),
+        _whole(1, checks.MAX_SLOTS),
         """Protect persons instead of rounds: how many slots each may have, one in a batch. Then
         epsilon and delta are for everything a person contributes, batch and rounds count slots,
         and decide asks who it is for. docs/people.md explains.""",
         None,
-        least=1,
-        most=checks.MAX_SLOTS,
         served=True,
         axis=Axis("slots per person", importance=2, private=True),
     )
     rounds_per_slot: int | None = _declare(
-        _optional(_whole("rounds_per_slot", 1, checks.MAX_SLOTS)),
+        _whole(1, checks.MAX_SLOTS),
         """With per_person: rounds after which a slot takes no more. By default it takes them until
         finish, or the deadline, closes it.""",
         None,
-        least=1,
-        most=checks.MAX_SLOTS,
         served=True,
     )
     people: int | None = _declare(
-        _optional(_whole("people", 1, checks.MAX_ROUNDS)),
+        _whole(1, checks.MAX_ROUNDS),
         """With per_person: how many people there are. Batches that are not given have at most half
         as many slots, so that they fill. By default the fewest who can take all slots, rounds over
         per_person.""",
         None,
-        least=1,
-        most=checks.MAX_ROUNDS,
         served=True,
     )
 
     metrics: Mapping[str, tuple[float, float]] | None = _declare(
-        check_metrics,
+        checks.check_metrics,
         """Further outcomes, by name, with the smallest and largest value of each. observe takes
         them with the main outcome, and answer(metric=...) tells what they say. They share epsilon
         with it.""",
         None,
         served=True,
-        experts=False,
     )
     metrics_share: float = _declare(
-        partial(checks.within, "metrics_share", low=0.01, high=0.99),
+        Limits(0.01, 0.99),
         """The share of epsilon that goes to the metrics, evenly; the rest is the main outcome's.
         It is used with metrics alone.""",
         0.5,
-        least=0.01,
-        most=0.99,
         served=True,
-        experts=False,
     )
     guardrails: Mapping[str, float] | None = _declare(
-        check_guardrails,
+        checks.check_guardrails,
         """How far an arm may be from the control in a metric: above it, or below it if negative. An
         arm that is further away, with the confidence, is retired. It is for steady outcomes, or any
         that are fixed in advance where phases are played.""",
         None,
         served=True,
-        experts=False,
     )
     control: str | int | None = _declare(
         _as_given,
         "The arm that guardrails compare with, and that keeps least_share.",
         None,
         served=True,
-        experts=False,
     )
     least_share: float = _declare(
-        partial(checks.within, "least_share", low=0.0, high=0.5),
+        Limits(0.0, 0.5),
         """The share of rounds that the control keeps, whatever is learned. Where batches play one
         arm, those that it is given for this reason count in answers alone.""",
         0.0,
-        least=0.0,
-        most=0.5,
         served=True,
-        experts=False,
     )
     adjust: str | None = _declare(
-        _optional(checks.adjust),
+        checks.adjust,
         """What was known of each person before the decision, by name: decide(before=...) takes it
         as a number, in the outcome's units, such as a prediction by any model. It is subtracted
         from the outcome, times the slope. Differences between arms stay what they are and vary
         less.""",
         None,
         served=True,
-        experts=False,
     )
     slope: float | None = _declare(
-        _optional(checks.slope),
+        checks.slope,
         """With adjust: how many times what was known before is subtracted. Left out, the first
         phase finds it, privately.""",
         None,
         least=-checks.STEEPEST,
         most=checks.STEEPEST,
         served=True,
-        experts=False,
     )
     adjusted_range: tuple[float, float] | None = _declare(
-        _optional(checks.loss_range),
+        checks.loss_range,
         """With adjust: the range in which what is left of the outcome is counted, known beforehand.
         What is outside counts as its nearer end. Left out, the first phase finds it.""",
         None,
         served=True,
-        experts=False,
     )
     before_epsilon: float = _declare(
-        partial(checks.within, "before_epsilon", low=0.0, high=checks.MAX_EPSILON),
+        Limits(0, checks.MAX_EPSILON),
         """With adjust: if what was known before holds feedback that was released before, the
         epsilon of that. The guarantee adds it up.""",
         0.0,
-        least=0,
-        most=checks.MAX_EPSILON,
         served=True,
-        experts=False,
     )
     start_from: object = _declare(
         check_start,
@@ -519,7 +486,6 @@ class Spec:
         the run has both epsilons added up.""",
         None,
         served=True,
-        experts=False,
     )
 
     def __post_init__(self) -> None:
@@ -535,14 +501,14 @@ class Spec:
         if self.people is not None and self.per_person is None:
             raise InputError("people= goes with per_person=, the slots a person may have.")
         about = ("metrics", "guardrails", "control", "least_share", "arms")
-        check_together(*(values[name] for name in about))
+        checks.check_together(*(values[name] for name in about))
         self._check_adjusted(values)
         checks.set_fields(self, **values)
 
     def _check_adjusted(self, values: Mapping[str, Any]) -> None:
         """Refuse what does not go with subtracting what was known before."""
         name, slope, ends = (values[one] for one in ("adjust", "slope", "adjusted_range"))
-        check_adjusted(name, slope, ends, binary=values["binary"])
+        checks.check_adjusted(name, slope, ends, binary=values["binary"])
         if name is None and values["before_epsilon"]:
             raise InputError("before_epsilon is of what was known before: name that, adjust=.")
         if values["bounds"] is not None and (values["binary"] or ends is not None):
@@ -624,6 +590,7 @@ class Spec:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         release = getattr(self.release, "name", self.release)
         epsilon = None if self.epsilon == math.inf else self.epsilon
+        ranges: JSON = {name: list(ends) for name, ends in (self.metrics or {}).items()}
         return values | {
             "arms": list(self.arms),
             "experts": _as_count(self.experts),
@@ -632,8 +599,8 @@ class Spec:
             "release": release,
             "loss_range": list(self.loss_range) if self.bounds is None else "auto",
             "bounds": self.bounds and list(self.bounds),
-            "metrics": None if self.metrics is None else _as_lists(self.metrics),
-            "guardrails": None if self.guardrails is None else dict(self.guardrails),
+            "metrics": ranges or None,
+            "guardrails": self.guardrails and dict(self.guardrails),
             "adjusted_range": self.adjusted_range and list(self.adjusted_range),
             "start_from": None if self.start is None else self.start.to_dict(),
         }
@@ -644,10 +611,6 @@ def _as_count(names: tuple[ArmName, ...] | None) -> int | list[ArmName] | None:
     if names is None:
         return None
     return len(names) if names == tuple(range(len(names))) else list(names)
-
-
-def _as_lists(ranges: Mapping[str, tuple[float, float]]) -> JSON:
-    return {name: list(ends) for name, ends in ranges.items()}
 
 
 def spec_from_dict(saved: Mapping[str, Any]) -> Spec:
@@ -704,6 +667,7 @@ class OptionsAround(CommonOptions, total=False):
 class Options(OptionsAround, total=False):
     """The types of what ``PrivateBandit`` takes by keyword, for static type checkers.
 
+    What is not in ``ExpertsOptions`` too is for policies without experts alone.
     ``tests/test_spec.py`` holds these classes to the fields of ``Spec``.
     """
 
@@ -720,7 +684,9 @@ class ExpertsOptions(CommonOptions, total=False):
 def parameters() -> dict[str, Parameter]:
     """Return what is declared of every parameter, in the order of the fields."""
     return {
-        one.name: one.metadata["parameter"] for one in fields(Spec) if "parameter" in one.metadata
+        one.name: _parameter(one.name, one.default, one.metadata)
+        for one in fields(Spec)
+        if one.metadata
     }
 
 
@@ -788,10 +754,12 @@ class Problem:
     memory: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        declared, values = parameters(), vars(self)
-        own = {"arms": checks.arms, "experts": _optional(_whole("experts", 1))}
-        checked = {name: own.get(name, declared[name].check)(values[name]) for name in values}
-        checks.set_fields(self, **checked)
+        declared, given = parameters(), dict(vars(self))
+        arms, experts = checks.arms(given.pop("arms")), given.pop("experts")
+        if experts is not None:
+            experts = checks.whole("experts", experts, 1)
+        checked = {name: declared[name].check(value) for name, value in given.items()}
+        checks.set_fields(self, arms=arms, experts=experts, **checked)
 
     @property
     def size(self) -> tuple[int, int, float]:
@@ -819,8 +787,7 @@ class Problem:
 
     def but(self, **changes: float | None) -> Problem:
         """Return the same problem with other values, checked."""
-        everything: JSON = {**vars(self), **changes}
-        return Problem(**everything)
+        return replace(self, **changes)  # type: ignore[arg-type]
 
     def over_experts(self) -> Problem:
         """Return the bandit problem in which every expert is an arm."""
