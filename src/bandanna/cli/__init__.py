@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bandanna._core.types import BandannaError
-from bandanna.cli import (
+from bandanna.cli import (  # noqa: F401  # they add their commands
     answer,
     audit,
     certificates,
@@ -23,62 +23,10 @@ from bandanna.cli import (
     size,
     study,
 )
-from bandanna.cli.help import ByQuestion, one_screen
+from bandanna.cli.help import ABOUT
+from bandanna.cli.help import app as app
 from bandanna.cli.options import Quiet, be_quiet
 from bandanna.version import __version__
-
-ABOUT = (
-    "Run experiments and bandits on people's data, and say which option is best, without giving "
-    "any one person's feedback away. Every command has --help with an example."
-)
-
-app = typer.Typer(
-    cls=ByQuestion,
-    help=ABOUT,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-one_screen(
-    app,
-    "bandanna answer visits.csv --arm plan --outcome visits --range 0,20 --clip \\",
-    "  --epsilon 0.5 --reward",
-)(answer.answer)
-one_screen(
-    app,
-    "bandanna size --epsilon 0.5 --gap 30 --sd 145 --range 0,1000",
-    "bandanna size --epsilon 0.5 --gap 0.02 --base-rate 0.05 --any-time",
-)(size.size)
-one_screen(
-    app,
-    "bandanna plan --arms 4 --rounds 1e5 --epsilon 0.5",
-    "bandanna plan --arms 4 --epsilon 0.5 --regret 0.05    # how many rounds?",
-)(plan.plan)
-one_screen(
-    app,
-    "bandanna simulate --arms 4 --rounds 1e5 --epsilon 0.5",
-    "bandanna simulate visits.csv --arm plan --outcome visits --range 0,20 --reward",
-)(simulate.simulate)
-app.add_typer(study.app, name="study")
-app.add_typer(phases.app, name="phases")
-app.add_typer(ledger.app, name="ledger")
-one_screen(
-    app,
-    "bandanna serve --demo",
-    "bandanna serve --database postgresql://user@host/bandanna --key-file key.txt",
-)(serve.serve)
-app.add_typer(serve.keys, name="keys")
-app.add_typer(serve.db, name="db")
-one_screen(app, "bandanna verify certificate.json --key public.pem")(certificates.verify)
-one_screen(app, 'bandanna card certificate.json --set curator="A clinic" -o card.html')(
-    certificates.card
-)
-one_screen(app, "bandanna audit --epsilon 0.5,1 --draws 2e5")(audit.audit)
-app.add_typer(certificates.app, name="certificate")
-one_screen(
-    app, "bandanna reproduce --list", "bandanna reproduce one-bit --quick --chart bound.html"
-)(reproduce.reproduce)
-one_screen(app, "bandanna doctor")(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:

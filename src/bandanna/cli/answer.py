@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from bandanna._core.types import JSON, InputError, at_least
+from bandanna.cli.help import command
 from bandanna.cli.options import Clip, Json, Reward, read_range, setting, settings
 from bandanna.cli.output import print_table
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from bandanna.scorecard.card import Scorecard
 
 
+@command(
+    "bandanna answer visits.csv --arm plan --outcome visits --range 0,20 --clip \\",
+    "  --epsilon 0.5 --reward",
+)
 def answer(
     log: Annotated[
         str | None,

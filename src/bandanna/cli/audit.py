@@ -12,6 +12,7 @@ import typer
 
 from bandanna._core.checks import whole
 from bandanna._core.types import JSON, InputError
+from bandanna.cli.help import command
 from bandanna.cli.options import numbers, whole_number
 from bandanna.cli.output import announce, print_table
 
@@ -97,6 +98,7 @@ OF_PERSONS = {
 """Columns of the tables, and what is in them."""
 
 
+@command("bandanna audit --epsilon 0.5,1 --draws 2e5")
 def audit(
     epsilon: Annotated[
         str, typer.Option(help="Claims to attack, comma-separated.")

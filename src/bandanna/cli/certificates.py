@@ -10,17 +10,13 @@ import typer
 
 from bandanna._core.documents import read_toml
 from bandanna._core.types import InputError
-from bandanna.cli.help import one_screen
+from bandanna.cli.help import command, group
 from bandanna.cli.options import settings
 
-app = typer.Typer(
-    help="Sign certificates, so that others know whose they are.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+commands = group("certificate", "Sign certificates, so that others know whose they are.")
 
 
-@one_screen(app, "bandanna certificate keygen private.pem public.pem")
+@command("bandanna certificate keygen private.pem public.pem", of=commands)
 def keygen(
     private: Annotated[
         Path, typer.Argument(help="Where to write the private key; keep it secret.")
@@ -42,7 +38,7 @@ def keygen(
     typer.echo(f"keep {private} secret, give {public} to everyone")
 
 
-@one_screen(app, "bandanna certificate sign certificate.json --key private.pem")
+@command("bandanna certificate sign certificate.json --key private.pem", of=commands)
 def sign(
     certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
     key: Annotated[Path, typer.Option(help="The private key.")],
@@ -77,6 +73,7 @@ def _verified(certificate: Path) -> str:
     return text
 
 
+@command("bandanna verify certificate.json --key public.pem")
 def verify(
     certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
     key: Annotated[
@@ -103,6 +100,7 @@ def verify(
     raise typer.Exit(0 if good else 1)
 
 
+@command('bandanna card certificate.json --set curator="A clinic" -o card.html')
 def card(
     certificate: Annotated[Path, typer.Argument(help="A file written from policy.certificate().")],
     output: Annotated[

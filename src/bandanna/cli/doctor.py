@@ -17,6 +17,7 @@ import typer
 
 from bandanna._core.extras import EXTRAS, missing_for
 from bandanna._core.types import JSON
+from bandanna.cli.help import command
 from bandanna.version import __version__
 
 LITTLE_ROOM = 200 * 2**20
@@ -25,6 +26,7 @@ LITTLE_ROOM = 200 * 2**20
 REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:>=([0-9.]+))?")
 
 
+@command("bandanna doctor")
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -50,14 +50,32 @@ class WithExamples(TyperCommand):
                 formatter.write(f"  {line}\n")
 
 
-def one_screen(
-    app: typer.Typer, *examples: str, name: str | None = None
+ABOUT = (
+    "Run experiments and bandits on people's data, and say which option is best, without giving "
+    "any one person's feedback away. Every command has --help with an example."
+)
+
+app = typer.Typer(
+    cls=ByQuestion,
+    help=ABOUT,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+"""The command line, to which each module of this package adds its commands."""
+
+
+def group(name: str, about: str) -> typer.Typer:
+    """Add a group of commands."""
+    made = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
+    app.add_typer(made, name=name)
+    return made
+
+
+def command(
+    *examples: str, of: typer.Typer = app, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds a command to an app, with examples at the end of its help."""
+    """Return a decorator that adds a command, with examples at the end of its help."""
     kind = type("Command", (WithExamples,), {"examples": examples})
 
-    def add(command: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, cls=kind)(command)
-        return command
-
-    return add
+    return of.command(name, cls=kind)

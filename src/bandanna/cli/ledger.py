@@ -8,23 +8,19 @@ from typing import Annotated
 import typer
 
 from bandanna._core.types import InputError, at_least, at_most
-from bandanna.cli.help import one_screen
+from bandanna.cli.help import command, group
 from bandanna.cli.options import columns_of
 from bandanna.cli.output import print_table
 
-app = typer.Typer(
-    help="Keep one budget for all that is asked about people.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+commands = group("ledger", "Keep one budget for all that is asked about people.")
 
 Place = Annotated[str, typer.Argument(help="A file, or the address of a database.")]
 
 
-@one_screen(
-    app,
+@command(
     "bandanna ledger start customers.ledger --budget 3",
     "bandanna ledger start customers.ledger --budget 3 --partition country=DE,FR,IT",
+    of=commands,
 )
 def start(
     ledger: Place,
@@ -52,7 +48,7 @@ def start(
     )
 
 
-@one_screen(app, 'bandanna ledger spend customers.ledger --epsilon 0.5 --what "a survey"')
+@command('bandanna ledger spend customers.ledger --epsilon 0.5 --what "a survey"', of=commands)
 def spend(
     ledger: Place,
     epsilon: Annotated[float, typer.Option(help="What it costs.")],
@@ -68,7 +64,7 @@ def spend(
     typer.echo(f"Written. {at_least(kept.left_for(population))} is left for {population}.")
 
 
-@one_screen(app, "bandanna ledger show customers.ledger")
+@command("bandanna ledger show customers.ledger", of=commands)
 def show(
     ledger: Place,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,

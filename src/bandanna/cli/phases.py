@@ -8,14 +8,10 @@ from typing import Annotated
 
 import typer
 
-from bandanna.cli.help import one_screen
+from bandanna.cli.help import command, group
 from bandanna.cli.output import print_table
 
-app = typer.Typer(
-    help="Let flag SDKs decide by published shares, and count a table.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+commands = group("phases", "Let flag SDKs decide by published shares, and count a table.")
 
 File = Annotated[Path, typer.Argument(help="The TOML file that says what the experiment is.")]
 Now = Annotated[
@@ -23,7 +19,7 @@ Now = Annotated[
 ]
 
 
-@one_screen(app, "bandanna phases start experiment.toml")
+@command("bandanna phases start experiment.toml", of=commands)
 def start(experiment: File, now: Now = None) -> None:
     """Open the first phase, and publish its shares."""
     from bandanna.phases import PhasedExperiment
@@ -31,7 +27,9 @@ def start(experiment: File, now: Now = None) -> None:
     typer.echo(PhasedExperiment(experiment).start(now).sentence)
 
 
-@one_screen(app, "bandanna phases next experiment.toml    # from cron, Airflow, or a GitHub action")
+@command(
+    "bandanna phases next experiment.toml    # from cron, Airflow, or a GitHub action", of=commands
+)
 def next(experiment: File, now: Now = None) -> None:  # noqa: A001
     """Do what is due: count and release, open the next phase. Before its time: nothing."""
     from bandanna.phases import PhasedExperiment
@@ -39,7 +37,7 @@ def next(experiment: File, now: Now = None) -> None:  # noqa: A001
     typer.echo(PhasedExperiment(experiment).next(now).sentence)
 
 
-@one_screen(app, "bandanna phases show experiment.toml")
+@command("bandanna phases show experiment.toml", of=commands)
 def show(
     experiment: File,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,

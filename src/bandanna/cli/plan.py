@@ -13,6 +13,7 @@ import typer
 
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
+from bandanna.cli.help import command
 from bandanna.cli.options import OF_A_LOG, Json, read_log, setting, settings, whole_number
 from bandanna.cli.output import note_weak, print_sample, print_table
 from bandanna.planner.plan import FOR_SLOTS, percent
@@ -225,6 +226,10 @@ def for_people(
     return make_plan(**given, per_person=slots, **more), words
 
 
+@command(
+    "bandanna plan --arms 4 --rounds 1e5 --epsilon 0.5",
+    "bandanna plan --arms 4 --epsilon 0.5 --regret 0.05    # how many rounds?",
+)
 def plan(
     log: Annotated[
         Path | None,

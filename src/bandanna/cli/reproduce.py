@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bandanna._core.types import InputError
+from bandanna.cli.help import command
 from bandanna.cli.output import announce, print_table
 
 if TYPE_CHECKING:
     from research import Reproduction
 
 
+@command(
+    "bandanna reproduce --list",
+    "bandanna reproduce one-bit --quick --chart bound.html",
+)
 def reproduce(
     name: Annotated[str, typer.Argument(help="What to reproduce; see --list.")] = "",
     list_names: Annotated[bool, typer.Option("--list", help="List the claims.")] = False,

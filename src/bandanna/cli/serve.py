@@ -15,7 +15,7 @@ import typer
 from bandanna._core.documents import read_toml
 from bandanna._core.extras import need
 from bandanna._core.types import InputError
-from bandanna.cli.help import one_screen
+from bandanna.cli.help import command, group
 
 if TYPE_CHECKING:
     from bandanna.service.settings import Settings
@@ -88,6 +88,10 @@ def _toml(value: object) -> str:
     return json.dumps(PASSWORD.sub(r"://\1:***@", str(value)))
 
 
+@command(
+    "bandanna serve --demo",
+    "bandanna serve --database postgresql://user@host/bandanna --key-file key.txt",
+)
 def serve(
     context: typer.Context,
     database: Database = FILE,
@@ -230,12 +234,10 @@ def serve(
     )
 
 
-keys = typer.Typer(
-    help="Make, list and revoke keys to the service.", no_args_is_help=True, rich_markup_mode=None
-)
+keys = group("keys", "Make, list and revoke keys to the service.")
 
 
-@one_screen(keys, "bandanna keys new web --scope decide", name="new")
+@command("bandanna keys new web --scope decide", name="new", of=keys)
 def new_key(
     name: Annotated[str, typer.Argument(help="What the key is for.")],
     scope: Annotated[
@@ -263,7 +265,7 @@ def new_key(
     typer.echo(text)
 
 
-@one_screen(keys, "bandanna keys list", name="list")
+@command("bandanna keys list", name="list", of=keys)
 def list_keys(database: Database = FILE, secret_file: SecretFile = None) -> None:
     """List keys without their secrets."""
     for key in _open(database, secret_file).all_keys():
@@ -273,7 +275,7 @@ def list_keys(database: Database = FILE, secret_file: SecretFile = None) -> None
         typer.echo(f"{key.id}  {state:8}{' '.join(key.scopes):20}  {where}  {key.name}")
 
 
-@one_screen(keys, "bandanna keys revoke key_1a2b", name="revoke")
+@command("bandanna keys revoke key_1a2b", name="revoke", of=keys)
 def revoke_key(
     key: Annotated[str, typer.Argument(help="The key's id, as the list shows it.")],
     database: Database = FILE,
@@ -287,12 +289,10 @@ def revoke_key(
     typer.echo(f"{key} opens nothing any more.")
 
 
-db = typer.Typer(
-    help="Back up and inspect the service's database.", no_args_is_help=True, rich_markup_mode=None
-)
+db = group("db", "Back up and inspect the service's database.")
 
 
-@one_screen(db, "bandanna db backup copy.db")
+@command("bandanna db backup copy.db", of=db)
 def backup(
     path: Annotated[Path, typer.Argument(help="Where the copy goes.")],
     database: Database = FILE,
@@ -306,7 +306,7 @@ def backup(
     typer.echo(f"{path} is a copy; starting from it is charged: see --accept-restored.")
 
 
-@one_screen(db, "bandanna db charge --experiment exp_1a2b")
+@command("bandanna db charge --experiment exp_1a2b", of=db)
 def charge(
     experiment: Annotated[
         list[str] | None,
@@ -339,7 +339,7 @@ def charge(
         typer.echo(f"charged: {name}; its guarantee says so.")
 
 
-@one_screen(db, "bandanna db trail --after 100")
+@command("bandanna db trail --after 100", of=db)
 def trail(
     after: Annotated[int, typer.Option(help="Entries after this number.")] = 0,
     database: Database = FILE,

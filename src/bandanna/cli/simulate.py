@@ -15,6 +15,7 @@ from bandanna._core import checks
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.algorithms import contestants, find, needs_epsilon
+from bandanna.cli.help import command
 from bandanna.cli.options import (
     OF_A_LOG,
     Arm,
@@ -170,6 +171,10 @@ def _listed(algorithms: str | None) -> str | None:
     return algorithms
 
 
+@command(
+    "bandanna simulate --arms 4 --rounds 1e5 --epsilon 0.5",
+    "bandanna simulate visits.csv --arm plan --outcome visits --range 0,20 --reward",
+)
 def simulate(
     log: Annotated[
         Path | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bandanna._core.types import InputError
+from bandanna.cli.help import command
 from bandanna.cli.options import Json, Range, read_range, whole_number
 from bandanna.cli.output import note_weak, print_table
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from bandanna.planner.time_to_answer import AnswerProblem
 
 
+@command(
+    "bandanna size --epsilon 0.5 --gap 30 --sd 145 --range 0,1000",
+    "bandanna size --epsilon 0.5 --gap 0.02 --base-rate 0.05 --any-time",
+)
 def size(
     epsilon: Annotated[float, typer.Option(help="Privacy parameter; 0.1 to 1 is common.")],
     arms: Annotated[str, typer.Option(help="Number of arms.")] = "2",

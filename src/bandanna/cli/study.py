@@ -12,7 +12,7 @@ import typer
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON
 from bandanna.algorithms import AUTO
-from bandanna.cli.help import one_screen
+from bandanna.cli.help import command, group
 from bandanna.cli.options import (
     OF_A_LOG,
     Arm,
@@ -35,16 +35,12 @@ WITH_EXPERTS = ("auto", "adaptive", "dp-klucb", "one-bit-exp4")
 """What a new study compares: with each other, with the same without privacy, and with the
 strongest without privacy."""
 
-app = typer.Typer(
-    help="Compare algorithms over many settings, and write a report.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+commands = group("study", "Compare algorithms over many settings, and write a report.")
 
 
-@one_screen(
-    app,
+@command(
     "bandanna study new visits.csv --arm plan --outcome visits --range 0,20 -o visits.toml",
+    of=commands,
 )
 def new(
     log: Annotated[Path, typer.Argument(help="A log: one row for each decision made.")],
@@ -86,7 +82,7 @@ def new(
     typer.echo(f"wrote {output}; next: bandanna study run {output} -o results")
 
 
-@one_screen(app, "bandanna study run visits.toml -o results")
+@command("bandanna study run visits.toml -o results", of=commands)
 def run(
     study: Annotated[Path, typer.Argument(help="A TOML file with [study] and [grid].")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")],
@@ -123,7 +119,7 @@ def run(
     )
 
 
-@one_screen(app, "bandanna study report results -o report.html")
+@command("bandanna study report results -o report.html", of=commands)
 def report(
     results: Annotated[Path, typer.Argument(help="The folder of a study's results.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
