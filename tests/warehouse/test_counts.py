@@ -23,6 +23,7 @@ from bandanna.counted import Counted
 from bandanna.environments.log import read_log
 from bandanna.logs.rows import mixed_in, once_each
 from bandanna.warehouse import Exposures, Found, Table, count, sql_of
+from bandanna.warehouse.source import duration
 from tests.browser import missing
 from tests.command import bandanna
 from tests.postgres import Postgres, needs_postgres, open_postgres
@@ -484,3 +485,9 @@ def test_facts_of_strangers_count_nothing() -> None:
         asked(source(shown, pa.concat_tables([facts, stranger]))),
     )
     assert found(one) == found(two)
+
+
+@pytest.mark.parametrize("window", ["0d", "7", "9999999999999w", "101000d"])
+def test_lengths_of_time_that_cannot_be_are_refused(window: str) -> None:
+    with pytest.raises(InputError, match="at most 100 years"):
+        duration(window)

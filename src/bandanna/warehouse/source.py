@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+LONGEST = 100 * 366 * 86_400
 AS_WRITTEN = {"auto_detect": False, "header": True, "delim": ",", "quote": '"', "escape": '"'}
 """How CSV files are read: DuckDB would find out from rows, and one could change all others."""
 DUCKDB = "duckdb://"
@@ -137,11 +138,13 @@ def duration(text: str) -> timedelta:
     (7, 5400)
     """
     parts = DURATION.fullmatch(text) if isinstance(text, str) else None
-    if parts is None or float(parts[1]) <= 0.0:
+    seconds = float(parts[1]) * SECONDS[parts[2]] if parts else 0.0
+    if not 0.0 < seconds <= LONGEST:
         raise InputError(
-            f"a length of time is a number above 0 with s, m, h, d or w, such as 7d; got {text!r}."
+            f"a length of time is a number above 0 with s, m, h, d or w, such as 7d, of at most "
+            f"100 years; got {text!r}."
         )
-    return timedelta(seconds=float(parts[1]) * SECONDS[parts[2]])
+    return timedelta(seconds=seconds)
 
 
 def is_address(place: object) -> bool:
