@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from bandanna._core.types import JSON, InputError, at_least
 from bandanna.cli.help import command
 from bandanna.cli.options import Clip, Json, Reward, read_range, setting, settings
-from bandanna.cli.output import print_table
+from bandanna.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from bandanna.ledger import Ledger
@@ -72,9 +71,8 @@ def answer(
         others = {"--arm": arm, "--outcome": outcome, "--epsilon": epsilon, "--range": loss_range}
         others |= {"--clip": clip, "--reward": reward, "--person": person}
         card = _of_phases(log, control, others, settings(further, ["confidence"]))
-        _write(card, None, html, certificate, as_json=as_json)
-        if not as_json:
-            typer.echo("It rests on what was released before: it cost nothing.")
+        cost = "It rests on what was released before: it cost nothing."
+        _write(card, None, cost, html, certificate, as_json=as_json)
         return
     from bandanna.logs import answer as answer_log
     from bandanna.logs.compare import compare
@@ -112,8 +110,7 @@ def answer(
             what = f"how arms by {arm} compare in {', '.join(asked)}"
             kept.spend(epsilon, what=what, population=population)
         card = compare(source, outcomes=cast("dict[str, Outcome]", asked), **common, **more)
-        _write(card, None, html, certificate, as_json=as_json)
-        _tell(kept, population, as_json=as_json)
+        _write(card, None, _cost(kept, population), html, certificate, as_json=as_json)
         return
     shares = more.pop("shares", None)
     _for(answer_log, more)
@@ -128,8 +125,8 @@ def answer(
         **common,
         **more,
     )
-    _write(answered.scorecard(shares=shares), answered, html, certificate, as_json=as_json)
-    _tell(kept, population, as_json=as_json)
+    card, cost = answered.scorecard(shares=shares), _cost(kept, population)
+    _write(card, answered, cost, html, certificate, as_json=as_json)
 
 
 OWN_OPTIONS = {"log", "arm", "outcome", "epsilon", "loss_range", "clip", "reward", "control"}
@@ -174,21 +171,17 @@ def _of_phases(path: str, control: str | None, others: JSON, more: JSON) -> Scor
     return PhasedExperiment(path).scorecard(control, **more)
 
 
-def _tell(kept: Ledger | None, population: str, *, as_json: bool) -> None:
+def _cost(kept: Ledger | None, population: str) -> str:
     """Say what asking again costs."""
-    if as_json:
-        return
     if kept is None:
-        typer.echo("It is in no ledger: asking again costs epsilon again.")
-    else:
-        typer.echo(
-            f"In the ledger: {at_least(kept.left_for(population))} is left for {population}."
-        )
+        return "It is in no ledger: asking again costs epsilon again."
+    return f"In the ledger: {at_least(kept.left_for(population))} is left for {population}."
 
 
 def _write(
     card: Scorecard,
     answered: LogAnswer | None,
+    cost: str,
     html: Path | None,
     certificate: Path | None,
     *,
@@ -204,12 +197,13 @@ def _write(
             name = certificate.stem if number == 1 else f"{certificate.stem}-{number}"
             write_whole(certificate.with_stem(name), to_text(one))
     if as_json:
-        shown = card.to_dict() if answered is None else answered.to_dict()
-        typer.echo(json.dumps(shown, indent=2, allow_nan=False))
-    elif answered is None or answered.control is not None:
+        print_json((answered or card).to_dict())
+        return
+    if answered is None or answered.control is not None:
         typer.echo(str(card))
     else:
         _print(answered)
+    typer.echo(cost)
 
 
 def _range_of(outcome: str, ranges: list[str]) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,8 +12,8 @@ import typer
 from bandanna._core.checks import whole
 from bandanna._core.types import JSON, InputError
 from bandanna.cli.help import command
-from bandanna.cli.options import numbers, whole_number
-from bandanna.cli.output import announce, print_table
+from bandanna.cli.options import Json, numbers, whole_number
+from bandanna.cli.output import announce, print_json, print_table
 
 if TYPE_CHECKING:
     from bandanna.audits.attack import AuditResult
@@ -118,7 +117,7 @@ def audit(
     chart: Annotated[
         Path | None, typer.Option(help="Write a chart: .html, .svg, .png or .pdf.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Attack releases and whole policies, to find broken promises.
 
@@ -163,7 +162,7 @@ def audit(
 
         save_chart(audit_chart(rows), chart)
     if as_json:
-        typer.echo(json.dumps({"rows": rows, "note": NO_PROOF}, indent=2))
+        print_json({"rows": rows, "note": NO_PROOF})
     elif person is not None:
         runs = f"{rows[0]['runs']:,} runs on either input"
         _print(f"Lower bounds on a person's epsilon, {runs}", OF_PERSONS, rows)

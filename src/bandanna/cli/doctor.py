@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -18,6 +17,7 @@ import typer
 from bandanna._core.extras import EXTRAS, missing_for
 from bandanna._core.types import JSON
 from bandanna.cli.help import command
+from bandanna.cli.output import print_json
 from bandanna.version import __version__
 
 LITTLE_ROOM = 200 * 2**20
@@ -36,7 +36,7 @@ def doctor(
     """
     examined = examine()
     if as_json:
-        typer.echo(json.dumps(examined, indent=2))
+        print_json(examined)
     else:
         for line in lines(examined):
             typer.echo(line)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from bandanna._core.types import InputError, at_least, at_most
 from bandanna.cli.help import command, group
-from bandanna.cli.options import columns_of
-from bandanna.cli.output import print_table
+from bandanna.cli.options import Json, columns_of
+from bandanna.cli.output import print_json, print_table
 
 commands = group("ledger", "Keep one budget for all that is asked about people.")
 
@@ -67,14 +66,14 @@ def spend(
 @command("bandanna ledger show customers.ledger", of=commands)
 def show(
     ledger: Place,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show who asked what, when, what it cost, and what is left."""
     from bandanna.ledger import Ledger
 
     written = Ledger(ledger).to_dict()
     if as_json:
-        typer.echo(json.dumps(written, indent=2, allow_nan=False))
+        print_json(written)
         return
     rows = [
         [one["at"][:16], one["who"] or "-", one["what"], one["population"], f"{one['epsilon']:g}"]

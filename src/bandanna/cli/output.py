@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -85,10 +86,14 @@ def duration(seconds: float) -> str:
     return f"about {seconds / 60:.0f} minutes"
 
 
-def without_nan(value: object) -> object:
-    """Replace what JSON cannot say, NaN, by null."""
+def print_json(document: object) -> None:
+    """Print a document; NaN and infinity, which JSON cannot say, are null."""
+    typer.echo(json.dumps(_sayable(document), indent=2, allow_nan=False))
+
+
+def _sayable(value: object) -> object:
     if isinstance(value, dict):
-        return {key: without_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [without_nan(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+        return {key: _sayable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

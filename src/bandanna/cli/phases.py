@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bandanna.cli.help import command, group
-from bandanna.cli.output import print_table
+from bandanna.cli.options import Json
+from bandanna.cli.output import print_json, print_table
 
 commands = group("phases", "Let flag SDKs decide by published shares, and count a table.")
 
@@ -40,7 +40,7 @@ def next(experiment: File, now: Now = None) -> None:  # noqa: A001
 @command("bandanna phases show experiment.toml", of=commands)
 def show(
     experiment: File,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Json = False,
     certificate: Annotated[
         Path | None, typer.Option(help="Write a certificate that bandanna verify checks.")
     ] = None,
@@ -63,7 +63,7 @@ def show(
             "phases": running.phases,
             "answer": answer.to_dict(),
         }
-        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+        print_json(document)
         return
     arms = running.definition.arms
     rows = []

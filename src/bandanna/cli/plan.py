@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
@@ -15,8 +14,8 @@ from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
 from bandanna.cli.help import command
 from bandanna.cli.options import OF_A_LOG, Json, read_log, setting, settings, whole_number
-from bandanna.cli.output import note_weak, print_sample, print_table
-from bandanna.planner.plan import FOR_SLOTS, percent
+from bandanna.cli.output import note_weak, print_json, print_sample, print_table
+from bandanna.planner.plan import percent
 
 if TYPE_CHECKING:
     from bandanna.environments import Logged
@@ -79,25 +78,18 @@ def print_plan(planned: Plan, everything: bool) -> None:
     for sentence in filter(None, (planned.default, planned.worlds)):
         typer.echo(sentence)
     headings = ["algorithm", "privacy", "delta", "batch", "regret at most", "of the rounds"]
-    rows = []
-    shown = planned.rows if everything else planned.shown
-    for row in shown:
-        if row.bound is not None or not everything:
-            rows.append(_cells(row))
+    title, captions = f"Guaranteed regret after {planned.problem}", []
     if everything:
         headings.append("says something from")
-        starts = _starts(planned)
-        for cells in rows:
-            cells.append(starts.get(cells[0], "-"))
-    left_out = []
-    if everything:
-        left_out = _left_out(planned)
-    elif len(shown) < len(planned.rows):
-        left_out.append(f"--all shows {len(planned.rows) - len(shown)} more.")
-    title = f"Guaranteed regret after {planned.problem}"
+        rows = [[*_cells(row), _start(row)] for row in planned.rows if row.bound is not None]
+        captions = _left_out(planned)
+    else:
+        rows = [_cells(row) for row in planned.shown]
+        if len(rows) < len(planned.rows):
+            captions.append(f"--all shows {len(planned.rows) - len(rows)} more.")
     if planned.per_person is not None:
         title += f" for all of a person's {planned.per_person:,} slots"
-    print_table(title, headings, rows, "\n".join([*left_out, *_conditions(planned)]))
+    print_table(title, headings, rows, "\n".join([*captions, planned.condition]))
     if everything and planned.best.bound is not None:
         typer.echo(f"{planned.best.algorithm}: {planned.best.bound.source}")
         for term, value in planned.best.bound.terms.items():
@@ -111,19 +103,9 @@ def _cells(row: Row) -> list[str]:
     spent = "-" if row.model == "none" else f"{row.delta:g}"
     cells = [row.algorithm, row.model, spent]
     if row.bound is None:
-        cells += ["-", "-", "none proved"]
-    else:
-        verdict = "says nothing" if row.vacuous else percent(row.share)
-        regret = "-" if row.vacuous else f"{row.regret:,.0f}"
-        cells += [f"{row.bound.batch:,}", regret, verdict]
-    return cells
-
-
-def _conditions(planned: Plan) -> list[str]:
-    """Say what bounds assume of feedback, and of people's slots."""
-    in_order = "Bounds hold for feedback in order; delay says how late it may be."
-    feedback = planned.problem.assumed_of_feedback if planned.problem.delay else in_order
-    return [feedback] if planned.per_person is None else [feedback, FOR_SLOTS]
+        return [*cells, "-", "-", "none proved"]
+    regret = "-" if row.vacuous else f"{row.regret:,.0f}"
+    return [*cells, f"{row.bound.batch:,}", regret, row.verdict]
 
 
 def _left_out(planned: Plan) -> list[str]:
@@ -138,16 +120,12 @@ def _left_out(planned: Plan) -> list[str]:
     ]
 
 
-def _starts(planned: Plan) -> dict[str, str]:
-    """Return the rounds from which each algorithm's guarantee is below them, as text."""
+def _start(row: Row) -> str:
+    """Return the rounds from which an algorithm's guarantee is below them, as text."""
     from bandanna.planner.inverse import says_something_from
 
-    starts = {
-        row.algorithm: says_something_from(row.entry, row.problem)
-        for row in planned.rows
-        if row.bound
-    }
-    return {name: "-" if start is None else f"{start:,} rounds" for name, start in starts.items()}
+    start = says_something_from(row.entry, row.problem)
+    return "-" if start is None else f"{start:,} rounds"
 
 
 MOST = "most"
@@ -313,7 +291,7 @@ def plan(
         if ahead is not None:
             shown["forecast"] = ahead.to_dict()
             shown["log"] = None if like is None else like.sample.to_dict()
-        typer.echo(json.dumps(shown, indent=2, allow_nan=False))
+        print_json(shown)
         return
     if like is not None:
         print_sample(like.sample)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from importlib import import_module
@@ -14,7 +13,8 @@ import typer
 
 from bandanna._core.types import InputError
 from bandanna.cli.help import command
-from bandanna.cli.output import announce, print_table
+from bandanna.cli.options import Json
+from bandanna.cli.output import announce, print_json, print_table
 
 if TYPE_CHECKING:
     from research import Reproduction
@@ -33,7 +33,7 @@ def reproduce(
     chart: Annotated[
         Path | None, typer.Option(help="Write the figure: .html, .svg, .png or .pdf.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Measure a claim of the paper and say whether it holds."""
     research = of_a_clone()
@@ -52,7 +52,7 @@ def reproduce(
     if chart is not None:
         save_chart(import_module("research.charts").figure_chart(result.figure), chart)
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
+        print_json(result.to_dict())
     else:
         _print_reproduction(result)
     raise typer.Exit(0 if result.holds else 1)

@@ -83,9 +83,9 @@ def config_lines(options: dict[str, object]) -> list[str]:
 
 
 def _toml(value: object) -> str:
-    if isinstance(value, tuple | list | bool | int | float):
-        return json.dumps(value)
-    return json.dumps(PASSWORD.sub(r"://\1:***@", str(value)))
+    if isinstance(value, str | Path):
+        value = PASSWORD.sub(r"://\1:***@", str(value))
+    return json.dumps(value)
 
 
 @command(
@@ -257,9 +257,10 @@ def new_key(
     settings = _settings(database, secret=secret_file)
     from bandanna.service.keys import make_key
     from bandanna.store import open_store
+    from bandanna.warehouse.source import duration
 
     store = open_store(settings.database, settings.secret)
-    until = None if expires is None else time.time() + seconds_of(expires)
+    until = None if expires is None else time.time() + duration(expires).total_seconds()
     row, text = make_key(store, store.secret, name, tuple(scope), experiment, until)
     store.note(BY_COMMAND, "key made", row.id, {"name": name, "scopes": scope}, time.time())
     typer.echo(text)
@@ -351,15 +352,6 @@ def trail(
         for row in rows:
             typer.echo(json.dumps(row._asdict()))
         after = rows[-1].number
-
-
-def seconds_of(text: str) -> float:
-    """Read a time such as 90d."""
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-    parts = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhdw])", text)
-    if parts is None or float(parts[1]) <= 0:
-        raise InputError(f"a time is written like 12h, 90d or 2w; got {text!r}.")
-    return float(parts[1]) * units[parts[2]]
 
 
 def _guard(file: Path | None, database: str | None) -> Path | str | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -23,13 +22,14 @@ from bandanna.cli.options import (
     Outcome,
     Range,
     Reward,
+    columns_of,
     read_log,
     read_range,
     setting,
     settings,
     whole_number,
 )
-from bandanna.cli.output import announce, note_weak, print_sample, print_table, without_nan
+from bandanna.cli.output import announce, note_weak, print_json, print_sample, print_table
 from bandanna.spec import MAX_EXPERTS, expert_names, parameters
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ if TYPE_CHECKING:
     from bandanna.simulation import Results
 
 
-HEADINGS = ("algorithm", "privacy if deployed", "batch", "mean", "s.e.", "5%", "median", "95%")
-
-
-def print_json(results: Results, policies: dict[str, Policy], setting: dict[str, object]) -> None:
+def print_document(results: Results, policies: dict[str, Policy], setting: JSON) -> None:
     """Print regret and privacy as JSON."""
     from bandanna.simulation.baselines import price_in
 
@@ -49,7 +46,7 @@ def print_json(results: Results, policies: dict[str, Policy], setting: dict[str,
     rows = []
     for row in results.summary():
         policy, guard = policies[str(row["policy"])], results.guard(str(row["policy"]))
-        more: dict[str, object] = {} if guard is None else {"false_alarm": guard.false_alarm}
+        more: JSON = {} if guard is None else {"false_alarm": guard.false_alarm}
         rows.append({**row, **more, **_privacy(policy), "ran": policy.algorithm})
     extra = {
         "segments": results.segments,
@@ -61,74 +58,64 @@ def print_json(results: Results, policies: dict[str, Policy], setting: dict[str,
         **({"best_reward": results.best_reward} if results.shows_reward else {}),
         "rows": rows,
     }
-    typer.echo(json.dumps(without_nan(setting | extra), indent=2, allow_nan=False))
+    print_json(setting | extra)
 
 
-def _privacy(policy: Policy) -> dict[str, float | str | None]:
+def _privacy(policy: Policy) -> JSON:
     """Epsilon and model for one row; JSON has no infinity, so no promise is null."""
     promise = policy.guarantee
     epsilon = promise.epsilon if promise.private else None
     return {"epsilon": epsilon, "delta": promise.delta, "model": promise.model}
 
 
-def print_results(
-    results: Results, policies: dict[str, Policy], setting: dict[str, object]
-) -> None:
+def print_results(results: Results, policies: dict[str, Policy], setting: JSON) -> None:
     """Print regret and privacy as a table."""
-    from bandanna.simulation.baselines import shown_name
+    from bandanna.simulation.baselines import price_in, shown_name
     from bandanna.simulation.results import share_text
 
     rows = []
     for row in results.summary():
-        privacy = _privacy(policies[str(row["policy"])])
+        policy = policies[str(row["policy"])]
+        privacy = _privacy(policy)
         promise = "none"
         if privacy["epsilon"] is not None:
             promise = f"eps {privacy['epsilon']:g} {privacy['model']}"
         if privacy["delta"]:
             promise = f"{promise}, delta {privacy['delta']:g}"
-        values = [
-            _number(row[key], ",.0f") for key in ("mean", "standard_error", "q05", "q50", "q95")
-        ]
-        values.append(share_text(row["share_of_uniform"]))
+        cells = {
+            "algorithm": shown_name(str(row["policy"]), policy.algorithm),
+            "privacy if deployed": promise,
+            "batch": f"{row['batch']:,}",
+            **{title: _number(row[key], ",.0f") for title, key in NUMBERS.items()},
+            "of uniform": share_text(row["share_of_uniform"]),
+        }
         if results.ahead is not None:
-            values.append(_number(row["segment_mean"], ",.0f"))
+            cells["vs segments"] = _number(row["segment_mean"], ",.0f")
         if results.shows_reward:
-            values.append(_number(row["reward"], ".4g"))
-        name = shown_name(str(row["policy"]), policies[str(row["policy"])].algorithm)
-        rows.append([name, promise, f"{row['batch']:,}", *values])
+            cells["reward"] = _number(row["reward"], ".4g")
+        rows.append(cells)
     experts = f"{setting['experts']} experts, " if "experts" in setting else ""
+    captions, price = [], price_in(results, policies)
+    if setting["least_private"] is not None:
+        captions.append(
+            f"Over long runs no algorithm with epsilon {setting['epsilon']:g} that is good on all "
+            f"steady losses has less than {setting['least_private']:,.0f}."
+        )
+    if price is not None:
+        captions.append(price.words)
     if results.sample is not None:
         print_sample(results.sample)
     print_table(
         f"Regret after {setting['rounds']:,} rounds, {setting['arms']} arms, {experts}"
         f"{setting['environment']}, {setting['replicates']} runs",
-        [*HEADINGS, "of uniform", *_further_headings(results)],
-        rows,
-        "\n".join([*_least(setting), *_price(results, policies), _caption(results)]),
+        [*rows[0]],
+        [[*cells.values()] for cells in rows],
+        "\n".join([*captions, _caption(results)]),
     )
 
 
-def _further_headings(results: Results) -> list[str]:
-    segments = ["vs segments"] if results.ahead is not None else []
-    return [*segments, *(["reward"] if results.shows_reward else [])]
-
-
-def _least(setting: dict[str, object]) -> list[str]:
-    """Say what no private algorithm can go below, where that is known."""
-    if setting["least_private"] is None:
-        return []
-    return [
-        f"Over long runs no algorithm with epsilon {setting['epsilon']:g} that is good on all "
-        f"steady losses has less than {setting['least_private']:,.0f}."
-    ]
-
-
-def _price(results: Results, policies: dict[str, Policy]) -> list[str]:
-    """Say what privacy costs, where baselines were played."""
-    from bandanna.simulation.baselines import price_in
-
-    price = price_in(results, policies)
-    return [] if price is None else [price.words]
+NUMBERS = {"mean": "mean", "s.e.": "standard_error", "5%": "q05", "median": "q50", "95%": "q95"}
+"""Columns of the table, and what is in them."""
 
 
 def _number(value: float | str, style: str) -> str:
@@ -242,14 +229,14 @@ def simulate(
     from bandanna.simulation.comparators import least_regret
 
     delta = float(asked.policy.pop("delta", 0.0))
-    policies, left_out = _contestants(
-        _names(algorithms or (WITH_EXPERTS if with_experts else WITHOUT)),
-        *(source, epsilon, delta, asked.policy),
-    )
+    names = columns_of(algorithms or (WITH_EXPERTS if with_experts else WITHOUT))
+    if not names:
+        raise InputError("--algorithms names none; one-bit is a good start.")
+    policies, left_out = _contestants(names, source, epsilon, delta, asked.policy)
     _announce(policies, source, runs, asked.runs.get("cores"))
     results = _play(policies, source, runs, asked.runs)
     slots = asked.policy.get("per_person")
-    shown: dict[str, object] = {
+    shown: JSON = {
         "environment": environment,
         "arms": source.arms,
         "rounds": source.rounds,
@@ -261,12 +248,11 @@ def simulate(
     shown |= {"delta": delta} if slots is not None or with_experts else {}
     shown |= {"experts": getattr(source, "experts", None)} if with_experts else {}
     if as_json:
-        print_json(results, policies, shown | {"left_out": left_out})
-    else:
-        print_results(results, policies, shown)
-        typer.echo(
-            "".join(f"Left out: {name}: {why}\n" for name, why in left_out.items()), nl=False
-        )
+        print_document(results, policies, shown | {"left_out": left_out})
+        return
+    print_results(results, policies, shown)
+    for name, why in left_out.items():
+        typer.echo(f"Left out: {name}: {why}")
 
 
 class Given(NamedTuple):
@@ -280,10 +266,14 @@ class Given(NamedTuple):
 
 def _sorted(further: list[str] | None, environment: str | None, log: Path | None) -> Given:
     """Read ``--set``, and say of each name whether policies, runs or the environment take it."""
+    from bandanna.environments import options_of
+
     declared = {name: one for name, one in parameters().items() if name not in OWN_OPTIONS}
-    others = OF_A_LOG if log is not None else _options_of(environment)
+    others = OF_A_LOG if log is not None else options_of(environment)
     given = settings(further, {*declared, *HOW_OFTEN, *OF_ENVIRONMENTS, *others})
-    experts = _expert_names(given.pop("experts", None))
+    experts = given.pop("experts", None)
+    if not (experts is None or isinstance(experts, list)):
+        experts = whole_number("experts", str(experts), MAX_EXPERTS)
     runs = {name: given.pop(name) for name in HOW_OFTEN & set(given)}
     runs = {"seed": checks.whole("seed", runs.pop("seed", 0), at_least=0)} | runs
     policy = {
@@ -291,17 +281,10 @@ def _sorted(further: list[str] | None, environment: str | None, log: Path | None
         for name in [*given]
         if name in declared and name not in others
     }
-    return Given(policy, runs, given, experts)
+    return Given(policy, runs, given, () if experts is None else expert_names(experts))
 
 
 OWN_OPTIONS = ("arms", "rounds", "epsilon", "experts", "algorithm", "loss_range", "losses")
-
-
-def _options_of(environment: str | None) -> Iterable[str]:
-    """Return the parameters of an environment by name, of all environments if none is named."""
-    from bandanna.environments import options_of
-
-    return options_of(environment)
 
 
 def _usual(asked: Given) -> str:
@@ -394,19 +377,3 @@ def _play(
     policies |= [same]
     more = run(dict([same]), source, **same_runs)
     return replace(results, runs=results.runs | more.runs)
-
-
-def _expert_names(experts: object) -> tuple[ArmName, ...]:
-    """Return the names of experts, given as a number or as names."""
-    if experts is None:
-        return ()
-    if isinstance(experts, list):
-        return expert_names(experts)
-    return expert_names(whole_number("experts", str(experts), MAX_EXPERTS))
-
-
-def _names(algorithms: str) -> list[str]:
-    names = list(dict.fromkeys(name.strip() for name in algorithms.split(",") if name.strip()))
-    if not names:
-        raise InputError("--algorithms names none; one-bit is a good start.")
-    return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from bandanna._core.types import InputError
 from bandanna.cli.help import command
 from bandanna.cli.options import Json, Range, read_range, whole_number
-from bandanna.cli.output import note_weak, print_table
+from bandanna.cli.output import note_weak, print_json, print_table
 
 if TYPE_CHECKING:
     from bandanna.planner.time_to_answer import AnswerProblem
@@ -46,7 +45,7 @@ def size(
     """Say how many people it takes to find the best arm."""
     note_weak(epsilon, quiet=as_json)
     known = None if people is None else whole_number("--people", people)
-    count = whole_number("--arms", arms)
+    count, ends = whole_number("--arms", arms), read_range(loss_range)
     if any_time:
         if gap is None or correlation:
             raise InputError(
@@ -55,18 +54,15 @@ def size(
             )
         from bandanna.planner.time_to_answer import AnswerProblem
 
-        ends = read_range(loss_range)
         asked = AnswerProblem(count, epsilon, gap, base_rate, confidence, sd, ends)
         _until_known(asked, known, as_json=as_json)
         return
     from bandanna.planner.finished import POWERS, FinishedProblem, plan_finished
 
-    problem = FinishedProblem(
-        *(epsilon, sd, read_range(loss_range), base_rate, correlation, count, confidence)
-    )
+    problem = FinishedProblem(epsilon, sd, ends, base_rate, correlation, count, confidence)
     answered = plan_finished(problem, gap=gap, people=None if known is None else float(known))
     if as_json:
-        typer.echo(json.dumps(answered.to_dict(), indent=2, allow_nan=False))
+        print_json(answered.to_dict())
         return
     write = "{:,.0f}" if gap is not None else "{:.4g}"
     print_table(
@@ -88,7 +84,7 @@ def _until_known(asked: AnswerProblem, people: int | None, *, as_json: bool) -> 
 
     answered = plan_answer(asked, people)
     if as_json:
-        typer.echo(json.dumps(answered.to_dict(), indent=2, allow_nan=False))
+        print_json(answered.to_dict())
         return
     if asked.base_rate is None:
         others = f"standard deviation {asked.sd:g}, the best arm {asked.gap:g} ahead"

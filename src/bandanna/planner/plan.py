@@ -87,6 +87,11 @@ class Row:
         """Whether the guarantee says nothing: playing any arm, every one as often, keeps it too."""
         return self.share >= any_arm(self.problem)
 
+    @property
+    def verdict(self) -> str:
+        """The guarantee as a share of the rounds, in words."""
+        return "says nothing" if self.vacuous else percent(self.share)
+
     def to_dict(self) -> JSON:
         """Return stable keys for JSON."""
         shown: JSON = {"algorithm": self.algorithm, "model": self.model, "delta": self.delta}
@@ -358,8 +363,7 @@ class Plan:
         width = max(len(row.algorithm) for row in self.rows)
         for row in self.rows:
             if row.bound is not None:
-                share = "says nothing" if row.vacuous else percent(row.share)
-                lines.append(f"  {row.algorithm:{width}}  {row.regret:>14,.0f}  {share}")
+                lines.append(f"  {row.algorithm:{width}}  {row.regret:>14,.0f}  {row.verdict}")
         if self.own is not None:
             known = f"at most {self.own.regret:,.0f}, {percent(self.own.share)}"
             if self.own.bound is None:
@@ -374,13 +378,7 @@ class Plan:
     def _repr_html_(self) -> str:
         headings = ["algorithm", "privacy", "batch", "regret at most", "of the rounds"]
         rows = [
-            [
-                row.algorithm,
-                row.model,
-                f"{row.bound.batch:,}",
-                f"{row.regret:,.0f}",
-                "says nothing" if row.vacuous else percent(row.share),
-            ]
+            [row.algorithm, row.model, f"{row.bound.batch:,}", f"{row.regret:,.0f}", row.verdict]
             for row in self.rows
             if row.bound is not None
         ]
