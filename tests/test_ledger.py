@@ -15,7 +15,7 @@ import pytest
 
 import bandanna as bd
 from bandanna._core.types import InputError, StateFileError
-from bandanna.ledger import BudgetError, Expense, Ledger, _left
+from bandanna.ledger import BudgetError, Expense, Ledger, _Book
 from bandanna.phases import PhasedExperiment
 from tests.command import bandanna
 from tests.warehouse.test_phases import BEGIN, DAY, KILLS, definition, ended, in_child, visit
@@ -109,11 +109,12 @@ def test_the_ledger_is_never_below_what_was_spent(tmp_path: Path, delta: float) 
 def test_epsilons_that_are_chosen_after_looking_stay_within_the_budget(delta: float) -> None:
     """The worst of some strategies: each looks at the losses so far and asks what still fits."""
     budget = 1.0
-    document = {"budget": budget, "delta": delta, "parts": {}}
+    empty = {"budget": budget, "delta": delta, "parts": {}}
 
     def walk(choose: Choose, spent: list[float], loss: float) -> list[tuple[float, float]]:
-        entries = [Expense("", "", "", "", "everyone", one) for one in spent]
-        epsilon = min(choose(loss, len(spent)), _left(document, entries, "everyone"))
+        entries = [Expense("", "", "", "", "everyone", one).to_dict() for one in spent]
+        left = _Book({**empty, "entries": entries}).left("everyone")
+        epsilon = min(choose(loss, len(spent)), left)
         if epsilon < 1e-3 or len(spent) == 5:
             return [(loss, 1.0)]
         found = []

@@ -152,56 +152,42 @@ class Ledger:
         cost = checks.epsilon(epsilon)
         for _ in range(MANY_TRIES):
             with self._kept.held():
-                before = self._document()
-                entries = _entries(before)
-                known = [one for one in entries if one.id == id]
-                if known:
-                    return known[0]
+                book = self._book()
+                if again := [one for one in book.entries if one.id == id]:
+                    return again[0]
                 now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+                asker = _user() if who is None else str(who)
                 mine = id or secrets.token_hex(8)
-                entry = Expense(
-                    mine,
-                    now,
-                    _user() if who is None else str(who),
-                    str(what),
-                    str(population),
-                    cost,
-                )
-                if not _fits(before, [*entries, entry]):
-                    raise BudgetError(self._refused(before, entries, entry))
-                listed = [one.to_dict() for one in (*entries, entry)]
-                if self._kept.write({**before, "entries": listed}, before):
+                entry = Expense(mine, now, asker, str(what), str(population), cost)
+                book.check(entry)
+                listed = [one.to_dict() for one in (*book.entries, entry)]
+                if self._kept.write({**book.document, "entries": listed}, book.document):
                     return entry
         raise StateFileError(f"the ledger at {self._where} changes too fast to be written.")
 
     def check(self, epsilon: float, *, population: str = EVERYONE) -> None:
         """Refuse what would exceed the budget, and write nothing."""
-        document = self._document()
-        entries = _entries(document)
-        entry = Expense("", "", "", "", str(population), checks.epsilon(epsilon))
-        if not _fits(document, [*entries, entry]):
-            raise BudgetError(self._refused(document, entries, entry))
+        self._book().check(_about(str(population), checks.epsilon(epsilon)))
 
     @property
     def budget(self) -> float:
         """What all releases about one person may cost."""
-        return float(self._document()["budget"])
+        return self._book().budget
 
     @property
     def delta(self) -> float:
         """The delta at which they are composed; 0 where epsilons add up."""
-        return float(self._document()["delta"])
+        return self._book().delta
 
     @property
     def entries(self) -> list[Expense]:
         """What was spent, in order."""
-        return _entries(self._document())
+        return self._book().entries
 
     @property
     def spent(self) -> float:
         """The epsilon that all releases cost whoever they are about, together, rounded up."""
-        document = self._document()
-        return _epsilon(document, _total(document, _entries(document)))
+        return self._book().epsilon()
 
     @property
     def left(self) -> float:
@@ -210,42 +196,33 @@ class Ledger:
 
     def left_for(self, population: str) -> float:
         """Return the largest epsilon of one more release about a population, rounded down."""
-        document = self._document()
-        return _left(document, _entries(document), population)
+        return self._book().left(population)
 
     def to_dict(self) -> JSON:
         """Return everything as plain values."""
-        document = self._document()
-        entries = _entries(document)
-        names = dict.fromkeys([EVERYONE, *document["parts"], *(one.population for one in entries)])
+        book = self._book()
+        names = dict.fromkeys([EVERYONE, *book.parts, *(one.population for one in book.entries)])
         return {
-            "budget": document["budget"],
-            "delta": document["delta"],
-            "spent": _epsilon(document, _total(document, entries)),
-            "left": {name: _left(document, entries, name) for name in names},
-            "rule": _rule(document),
-            "partitions": document["parts"],
-            "entries": [one.to_dict() for one in entries],
+            "budget": book.budget,
+            "delta": book.delta,
+            "spent": book.epsilon(),
+            "left": {name: book.left(name) for name in names},
+            "rule": book.rule,
+            "partitions": book.parts,
+            "entries": [one.to_dict() for one in book.entries],
         }
 
     @property
     def _where(self) -> str:
         return self.place.partition(":")[0] if "://" in self.place else self.place
 
-    def _document(self) -> JSON:
+    def _book(self) -> _Book:
         document = self._kept.read()
         if document is None:
             raise StateFileError(
                 f"there is no ledger at {self._where}: bandanna ledger start, or Ledger.start."
             )
-        return document
-
-    def _refused(self, document: JSON, entries: list[Expense], entry: Expense) -> str:
-        left = _left(document, entries, entry.population)
-        return (
-            f"refused, and nothing was read: epsilon {entry.epsilon:g} about {entry.population} "
-            f"would exceed the budget of {document['budget']:g}; at most {at_least(left)} is left."
-        )
+        return _Book(document)
 
 
 def _user() -> str:
@@ -255,72 +232,83 @@ def _user() -> str:
         return ""
 
 
-def _entries(document: JSON) -> list[Expense]:
-    return [Expense(**one) for one in document["entries"]]
+def _about(population: str, epsilon: float) -> Expense:
+    """Return an expense that is only tried."""
+    return Expense("", "", "", "", population, epsilon)
 
 
-def _cost(document: JSON, epsilon: float) -> Fraction:
-    """Return what adds up: epsilon, or rho."""
-    exact = Fraction(epsilon)
-    return exact if document["delta"] == 0.0 else exact * exact / 2
+class _Book:
+    """What is written in a ledger, and what follows from it."""
 
+    def __init__(self, document: JSON) -> None:
+        self.document = document
+        self.budget, self.delta = float(document["budget"]), float(document["delta"])
+        self.parts: dict[str, str] = document["parts"]
+        self.entries = [Expense(**one) for one in document["entries"]]
 
-def _total(document: JSON, entries: Sequence[Expense]) -> Fraction:
-    """Return the most that anyone has spent: sums, and of a partition the largest part."""
-    by_name: dict[str, Fraction] = {}
-    for one in entries:
-        cost = _cost(document, one.epsilon)
-        by_name[one.population] = by_name.get(one.population, Fraction(0)) + cost
-    parts, total = document["parts"], Fraction(0)
-    largest: dict[str, Fraction] = {}
-    for name, cost in by_name.items():
-        if name in parts:
-            largest[parts[name]] = max(largest.get(parts[name], Fraction(0)), cost)
-        else:
-            total += cost
-    return sum(largest.values(), total)
+    def total(self, *more: Expense) -> Fraction:
+        """Return the most that anyone has spent: sums, and of a partition the largest part.
 
+        What adds up is epsilon, or rho.
+        """
+        by_name: dict[str, Fraction] = {}
+        for one in (*self.entries, *more):
+            exact = Fraction(one.epsilon)
+            cost = exact if self.delta == 0.0 else exact * exact / 2
+            by_name[one.population] = by_name.get(one.population, Fraction(0)) + cost
+        total, largest = Fraction(0), dict.fromkeys(self.parts.values(), Fraction(0))
+        for name, cost in by_name.items():
+            if name in self.parts:
+                largest[self.parts[name]] = max(largest[self.parts[name]], cost)
+            else:
+                total += cost
+        return sum(largest.values(), total)
 
-def _epsilon(document: JSON, total: Fraction) -> float:
-    """Return the epsilon of a total, rounded up."""
-    spent = float(total)
-    if Fraction(spent) < total:
-        spent = math.nextafter(spent, math.inf)
-    if document["delta"] == 0.0 or spent == 0.0:
-        return spent
-    wide = 2.0 * math.sqrt(spent * -math.log(document["delta"]))
-    return (spent + wide) * (1.0 + 1e-14)
+    def epsilon(self, *more: Expense) -> float:
+        """Return the epsilon of a total, rounded up."""
+        total = self.total(*more)
+        spent = float(total)
+        if Fraction(spent) < total:
+            spent = math.nextafter(spent, math.inf)
+        if self.delta == 0.0 or spent == 0.0:
+            return spent
+        wide = 2.0 * math.sqrt(spent * -math.log(self.delta))
+        return (spent + wide) * (1.0 + 1e-14)
 
+    def fits(self, *more: Expense) -> bool:
+        """Whether the budget allows what is written, and more."""
+        spent = self.total(*more) if self.delta == 0.0 else Fraction(self.epsilon(*more))
+        return spent <= Fraction(self.budget) * (1 + HARDLY)
 
-def _fits(document: JSON, entries: Sequence[Expense]) -> bool:
-    budget = Fraction(document["budget"]) * (1 + HARDLY)
-    total = _total(document, entries)
-    return (total if document["delta"] == 0.0 else Fraction(_epsilon(document, total))) <= budget
+    def check(self, entry: Expense) -> None:
+        """Refuse what would exceed the budget."""
+        if not self.fits(entry):
+            raise BudgetError(
+                f"refused, and nothing was read: epsilon {entry.epsilon:g} about "
+                f"{entry.population} would exceed the budget of {self.budget:g}; at most "
+                f"{at_least(self.left(entry.population))} is left."
+            )
 
+    def left(self, population: str) -> float:
+        """Return the largest epsilon that fits, rounded down."""
+        low, high = 0.0, 2.0 * self.budget
+        if self.delta == 0.0 and population not in self.parts:
+            rest = float(Fraction(self.budget) - self.total())
+            if rest >= 0.0 and self.fits(_about(population, rest)):
+                return rest
+        while high - low > 1e-12 * max(1.0, high):
+            middle = (low + high) / 2.0
+            fits = self.fits(_about(population, middle))
+            low, high = (middle, high) if fits else (low, middle)
+        return low
 
-def _left(document: JSON, entries: Sequence[Expense], population: str) -> float:
-    """Return the largest epsilon that fits, rounded down."""
-
-    def fits(epsilon: float) -> bool:
-        return _fits(document, [*entries, Expense("", "", "", "", population, epsilon)])
-
-    low, high = 0.0, 2.0 * float(document["budget"])
-    if document["delta"] == 0.0:
-        rest = Fraction(document["budget"]) - _total(document, entries)
-        if fits(float(rest)) and float(rest) >= 0.0 and population not in document["parts"]:
-            return float(rest)
-    while high - low > 1e-12 * max(1.0, high):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
-
-
-def _rule(document: JSON) -> str:
-    """Say how epsilons are composed."""
-    if document["delta"] == 0.0:
-        return "epsilons add up, also where they are chosen by earlier answers"
-    return (
-        f"each epsilon is epsilon^2 / 2 of zero-concentrated privacy; these add up, also where "
-        f"they are chosen by earlier answers, and are turned into epsilon at delta "
-        f"{document['delta']:g}"
-    )
+    @property
+    def rule(self) -> str:
+        """How epsilons are composed."""
+        if self.delta == 0.0:
+            return "epsilons add up, also where they are chosen by earlier answers"
+        return (
+            f"each epsilon is epsilon^2 / 2 of zero-concentrated privacy; these add up, also where "
+            f"they are chosen by earlier answers, and are turned into epsilon at delta "
+            f"{self.delta:g}"
+        )
