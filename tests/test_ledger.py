@@ -259,3 +259,10 @@ def test_an_experiment_that_gets_a_ledger_later_is_charged(tmp_path: Path) -> No
     assert experiment.phases[0]["released"]
     assert [one.what for one in ledger.entries] == ["button, all phases"]
     assert ledger.spent == 1.0
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"{", b"[" * 10_000])
+def test_a_damaged_file_is_said_to_be_damaged(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "customers.ledger").write_bytes(content)
+    with pytest.raises(StateFileError, match="is damaged: not valid JSON"):
+        Ledger(tmp_path / "customers.ledger").spend(0.5, what="a survey")

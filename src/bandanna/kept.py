@@ -8,14 +8,13 @@ the document that names them, and never change.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bandanna._core.documents import seal, to_text, write_whole
+from bandanna._core.documents import read_sealed, sealed, to_text, write_whole
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, StateFileError
 from bandanna.policy.files import locked
@@ -70,12 +69,12 @@ class InFile:
     def read(self) -> JSON | None:
         """Return the document, if there is one that is whole."""
         try:
-            text = self._path.read_text(encoding="utf-8")
+            content = self._path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise StateFileError(f"cannot read {self._path}: {error.strerror}.") from None
-        return _read(text, self._kind, str(self._path))
+        return read_sealed(content, str(self._path), self._kind, _check_version)
 
     def write(self, document: JSON, before: JSON | None, more: Sequence[bytes] = ()) -> bool:
         """Write it whole; attachments first, which nothing names until then."""
@@ -130,7 +129,9 @@ class InDatabase:
         with _told(self._where), self._engine.connect() as base:
             query = "SELECT document FROM bandanna_kept WHERE kind = :kind AND name = :name"
             kept = base.execute(text(query), self._key).scalar_one_or_none()
-        return None if kept is None else _read(kept, self._key["kind"], self._where)
+        if kept is None:
+            return None
+        return read_sealed(kept, self._where, self._key["kind"], _check_version)
 
     def write(self, document: JSON, before: JSON | None, more: Sequence[bytes] = ()) -> bool:
         """Write it and its attachments in one transaction."""
@@ -223,26 +224,15 @@ def _whole(document: JSON, kind: str, names: Sequence[str]) -> JSON:
     """Return a document as it is written."""
     kept = {key: value for key, value in document.items() if key not in HEAD}
     attached = [*document.get("attached", []), *names]
-    whole = {"format": kind, "version": VERSION, **kept, "attached": attached}
-    return {**whole, "checksum": seal(whole)}
+    return sealed({"format": kind, "version": VERSION, **kept, "attached": attached})
 
 
 HEAD = ("format", "version", "attached", "checksum")
 
 
-def _read(text: str, kind: str, where: str) -> JSON:
-    """Read a document, refusing what is not whole."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        raise StateFileError(f"{where} is damaged: not valid JSON.") from None
-    if not isinstance(data, dict) or data.get("format") != kind:
-        raise StateFileError(f"{where} is not what it should be: its format is not {kind!r}.")
+def _check_version(data: JSON, where: str) -> None:
     if data.get("version") != VERSION:
         raise StateFileError(
             f"{where} has version {data.get('version')} of the format; this software reads "
             f"{VERSION}. Upgrade Bandanna to go on with it."
         )
-    if data.get("checksum") != seal({key: data[key] for key in data if key != "checksum"}):
-        raise StateFileError(f"{where} is damaged: its checksum does not match its content.")
-    return data

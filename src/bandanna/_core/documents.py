@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
-from bandanna._core.types import JSON, InputError
+from bandanna._core.types import JSON, InputError, StateFileError
 
 BINARY: int = getattr(os, "O_BINARY", 0)
 """Without it Windows would change the ends of lines in files that are opened by their handle."""
@@ -36,6 +37,28 @@ def seal(data: object) -> str:
     """Return a hash of any JSON value, independent of spacing and order."""
     canonical = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def sealed(data: JSON) -> JSON:
+    """Return a document with a seal of all that is in it."""
+    return {**data, "checksum": seal(data)}
+
+
+def read_sealed(
+    content: str | bytes, where: str, kind: str, check_version: Callable[[JSON, str], object]
+) -> JSON:
+    """Read a document of a kind, refusing what is not whole."""
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise StateFileError(f"{where} is damaged: not valid JSON ({error}).") from None
+    if not isinstance(data, dict) or data.get("format") != kind:
+        what = kind.rpartition(" ")[2]
+        raise StateFileError(f"{where} is not a saved {what}: its format is not {kind!r}.")
+    check_version(data, where)
+    if data.get("checksum") != seal({key: data[key] for key in data if key != "checksum"}):
+        raise StateFileError(f"{where} is damaged: its checksum does not match its content.")
+    return data
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, TypeVar
 
 from bandanna._core import checks
-from bandanna._core.documents import BINARY, seal, to_text, write_whole
+from bandanna._core.documents import BINARY, read_sealed, sealed, to_text, write_whole
 from bandanna._core.types import JSON, DecisionError, StateFileError, without_frames
 from bandanna.policy.codec import VERSION, check_version
 from bandanna.version import __version__
@@ -27,10 +27,8 @@ PRIVATE = "open_batches holds raw feedback: keep this file as private as the fee
 def write_state(path: Path, policy: JSON) -> None:
     """Write a policy to a file, whole or not at all."""
     head = {"format": FORMAT, "version": VERSION, "software": __version__, "privacy": PRIVATE}
-    data = head | policy
-    data["checksum"] = seal(data)
     try:
-        write_whole(path, to_text(data), private=True)
+        write_whole(path, to_text(sealed(head | policy)), private=True)
         marker(path.resolve()).unlink(missing_ok=True)
     except OSError as error:
         raise StateFileError(f"cannot write {path}: {error.strerror or error}.") from None
@@ -39,17 +37,10 @@ def write_state(path: Path, policy: JSON) -> None:
 def read_state(path: Path) -> JSON:
     """Read what ``write_state`` wrote, refusing what is not whole."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
     except OSError as error:
         raise StateFileError(f"cannot read {path}: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:
-        raise StateFileError(f"{path} is damaged: not valid JSON ({error}).") from None
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise StateFileError(f"{path} is not a saved policy: its format is not {FORMAT!r}.")
-    check_version(data, str(path))
-    if data.get("checksum") != seal({k: v for k, v in data.items() if k != "checksum"}):
-        raise StateFileError(f"{path} is damaged: its checksum does not match its content.")
-    return data
+    return read_sealed(content, str(path), FORMAT, check_version)
 
 
 def read_with(path: str | Path, resume: Callable[[Path, JSON], Resumed]) -> Resumed:
