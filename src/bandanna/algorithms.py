@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from bandanna._core import checks
 from bandanna._core.types import JSON, InputError, Model
-from bandanna.spec import Constants, Problem
+from bandanna.spec import Constants, Problem, parameters
 from bandanna.theory import (
     adaptive,
     batched_exp4,
@@ -35,6 +35,7 @@ from bandanna.theory.tuning import (
     learner,
     named_learner,
     release,
+    smallest,
 )
 
 
@@ -101,16 +102,6 @@ class Algorithm:
     ours: Algorithm | None = None
     constants: Constants | None = None
     comparison: bool = False
-
-    @property
-    def needs(self) -> str:
-        """What must be given beside arms and epsilon, in words."""
-        given = {
-            "rounds": self.needs_rounds,
-            "experts": self.with_experts,
-            "delta": self.needs_delta,
-        }
-        return ", ".join(name for name, needed in given.items() if needed)
 
     @property
     def replaceable(self) -> bool:
@@ -205,13 +196,7 @@ class Algorithm:
                 return False
             return True
 
-        low = high = problem.rounds or 1
-        while not works(high):
-            low, high = high, 2 * high
-        while low + 1 < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if works(middle) else (middle, high)
-        return high
+        return smallest(works, problem.rounds or 1)
 
 
 def conversion(algorithm: Algorithm) -> Algorithm:
@@ -599,7 +584,7 @@ def resolve(
         check_changes(algorithm, problem)
         return algorithm, problem, f"{algorithm} was asked for."
     losses = losses or ANY
-    check_losses(losses)
+    parameters()["losses"].check(losses)
     if algorithm is not None:
         raise InputError(f"losses={losses!r} chooses the algorithm; leave out {algorithm!r}.")
     name, why = (EXPERT_ALGORITHMS if problem.with_experts else ALGORITHMS)[losses]
@@ -608,12 +593,6 @@ def resolve(
         problem.horizon("losses='changing' without memory=", instead="memory=")
     check_changes(name, problem)
     return name, problem, why
-
-
-def check_losses(losses: str) -> None:
-    """Refuse a world there is not."""
-    if losses not in ALGORITHMS:
-        raise InputError(f"losses must be one of {', '.join(ALGORITHMS)}; got {losses!r}.")
 
 
 def check_changes(name: str, problem: Problem) -> None:

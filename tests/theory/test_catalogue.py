@@ -88,7 +88,7 @@ def test_names_are_told_by_needs() -> None:
         find("exp5", with_experts=True)
     with pytest.raises(bd.InputError, match="uniform is not private"):
         bd.PrivateBandit(3, 0.5, algorithm="uniform")
-    assert find("batched-exp4", with_experts=True).needs == "rounds, experts, delta"
+    assert find("batched-exp4", with_experts=True).needs_delta
     for entry in algorithms(with_experts=False):
         if entry.private and not entry.needs_rounds:
             assert bd.PrivateBandit(3, 0.5, algorithm=entry.name).rounds is None

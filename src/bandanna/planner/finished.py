@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -162,10 +162,15 @@ def _least(enough: Callable[[float], bool]) -> int | None:
         low, high = high, 2.0 * high
         if high > MOST:
             return None
-    while high / low > 1.002:
+    return math.ceil(halved(enough, low, high, 1.002))
+
+
+def halved(enough: Callable[[float], bool], low: float, high: float, ratio: float) -> float:
+    """Return the smallest value that is enough, up to a ratio; ``high`` is, and ``low`` is not."""
+    while high / low > ratio:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
-    return math.ceil(high)
+    return high
 
 
 @dataclass(frozen=True)
@@ -220,13 +225,13 @@ def plan_finished(
     top = problem.width / 2.0 if problem.base_rate is None else 1.0 - problem.base_rate
     if gap is not None and not 0.0 < gap <= top:
         raise InputError(f"--gap must be above 0 and at most {plain(top)}; got {plain(gap)}.")
-    ways = [NONE, PRIVATE, *([ADJUSTED, BOTH] if problem.correlation else [])]
-    rows = []
-    for how in ways:
+
+    def asked(how: str, power: float) -> float | None:
         if gap is not None:
-            needed = [problem.people(gap, how, power) for power in POWERS]
-        else:
-            assert people is not None
-            needed = [problem.gap(people, how, power) for power in POWERS]  # type: ignore[misc]
-        rows.append((how, tuple(needed)))
-    return FinishedPlan(replace(problem), gap, people, tuple(rows))
+            return problem.people(gap, how, power)
+        assert people is not None
+        return problem.gap(people, how, power)
+
+    ways = [NONE, PRIVATE, *([ADJUSTED, BOTH] if problem.correlation else [])]
+    rows = tuple((how, tuple(asked(how, power) for power in POWERS)) for how in ways)
+    return FinishedPlan(problem, gap, people, rows)

@@ -13,7 +13,7 @@ from bandanna._core.types import InputError
 from bandanna.algorithms import Algorithm
 from bandanna.planner.plan import Row, any_arm, plan, row_of
 from bandanna.spec import Problem
-from bandanna.theory.tuning import TOLERANCE
+from bandanna.theory.tuning import TOLERANCE, smallest
 
 MOST_ARMS = 10**6
 MOST_EXPERTS = 10**9
@@ -78,7 +78,7 @@ def slots_for(target: float, problem: Problem) -> Solution:
             f"a regret of {target:g} of the slots is not guaranteed even if everyone has one of "
             f"the {problem.rounds:,}: the best is {share(1):.3g}. Use more of them."
         )
-    value = _smallest(lambda slots: share(slots) > target, 2, MAX_SLOTS) - 1
+    value = smallest(lambda slots: share(slots) > target, 2, MAX_SLOTS) - 1
     words = f"Up to {value:,} slots a person, regret of at most {target:g} of the slots"
     return Solution(value, problem, f"{words} is guaranteed.")
 
@@ -115,7 +115,7 @@ def _from(target: float, best: Callable[[int], Row]) -> int:
     the batch of the first good number is kept, and its first good multiple holds for all that
     follows, whatever batch is best there, with what ``best_batch`` may lose to spare.
     """
-    first = _smallest(lambda rounds: best(rounds).share <= target, 1, checks.MAX_ROUNDS)
+    first = smallest(lambda rounds: best(rounds).share <= target, 1, checks.MAX_ROUNDS)
     row = best(first)
     assert row.bound is not None
     batch = row.bound.batch
@@ -126,7 +126,7 @@ def _from(target: float, best: Callable[[int], Row]) -> int:
 
     most = checks.MAX_ROUNDS // batch
     # A bound whose batch follows from the rounds by a formula is monotone itself.
-    return _smallest(good, 1, most) * batch if good(most) else first
+    return smallest(good, 1, most) * batch if good(most) else first
 
 
 def _epsilon(target: float, problem: Problem) -> float:
@@ -160,22 +160,12 @@ def _largest(things: str, most: int, target: float, problem: Problem) -> int:
         )
     if share(most) <= target:
         return most
-    return _smallest(lambda count: share(count) > target, 2, most) - 1
+    return smallest(lambda count: share(count) > target, 2, most) - 1
 
 
 def _check_target(target: float) -> None:
     if not 0.0 < checks.positive("regret", target) < 1.0:
         raise InputError(f"regret must be a share of the rounds, below 1; got {target!r}.")
-
-
-def _smallest(good: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest whole number that is good; being good must be monotone."""
-    if good(low):
-        return low
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if good(middle) else (middle, high)
-    return high
 
 
 QUESTIONS: dict[str, Callable[[float, Problem], float]] = {

@@ -17,10 +17,9 @@ from bandanna.algorithms import (
     STEADY,
     Algorithm,
     algorithms,
-    check_losses,
 )
 from bandanna.privacy.composition import check_slots, slot_for
-from bandanna.spec import Constants, Losses, Problem
+from bandanna.spec import Constants, Losses, Problem, parameters
 from bandanna.theory.exp3 import CHANGES as USUAL_CHANGES
 from bandanna.theory.tuning import Bound
 
@@ -513,8 +512,7 @@ def capped(rows: list[Row], most: int) -> list[Row]:
 
 def _in_world(problem: Problem, losses: str | None, changes: int | None) -> Problem:
     """Check what was said of losses, and put it into the problem."""
-    if losses is not None:
-        check_losses(losses)
+    parameters()["losses"].check(losses)
     if losses == CHANGING and (changes, problem.changes, problem.memory) == (None, None, None):
         return problem.but(changes=USUAL_CHANGES)  # as policies do: adaptive forgets, without a net
     if changes is None:

@@ -7,7 +7,6 @@ by the normal approximation. Nobody's feedback is involved.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -20,7 +19,7 @@ from bandanna._core.streams import new_stream
 from bandanna._core.types import JSON, InputError, plain
 from bandanna.inference import law_of
 from bandanna.learners.race import Race, run_race
-from bandanna.planner.finished import check_outcomes
+from bandanna.planner.finished import check_outcomes, halved
 from bandanna.theory.stationary import race_opening
 
 RUNS = 100
@@ -228,12 +227,7 @@ def _smallest(enough: Callable[[float], bool], low: float, high: float) -> float
     """Return the smallest value that is enough, to about 3%, by halving on a logarithmic scale."""
     if not enough(high):
         return None
-    if enough(low):
-        return low
-    while high / low > 1.03:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return low if enough(low) else halved(enough, low, high, 1.03)
 
 
 def _about(count: float) -> str:

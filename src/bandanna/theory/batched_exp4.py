@@ -52,12 +52,8 @@ def tuning(problem: Problem, chosen: Batched, preset: str) -> Tuning:
 def theorem(problem: Problem) -> Batched:
     """Theorem "Private, Batched EXP4": as printed, with the batch rounded to a whole number."""
     rounds = problem.horizon("batched-exp4")
-    arms, epsilon, delta, experts = (
-        problem.arms,
-        problem.epsilon,
-        problem.delta,
-        problem.num_experts,
-    )
+    arms, _, epsilon = problem.size
+    delta, experts = problem.delta, problem.num_experts
     paper_noise(epsilon, delta, experts)  # before the parameters: refuses what cannot be
     spread, log_n = experts * math.log(1.0 / delta), math.log(experts)
 

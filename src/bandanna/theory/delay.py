@@ -45,7 +45,8 @@ def late_cost(rate: float, slope: float, pairs: float) -> float:
 def late_exp3(problem: Problem, batch: int | None = None) -> Bound:
     """EXP3 on released bits that come late, at the rate that suits the delay."""
     if batch is None:
-        return min((_late_exp3(problem, size) for size in _batches(problem)), key=_regret)
+        tried = (_late_exp3(problem, size) for size in _batches(problem))
+        return min(tried, key=lambda bound: bound.regret)
     return _late_exp3(problem, checked_batch(batch, problem))
 
 
@@ -86,10 +87,6 @@ def _batches(problem: Problem) -> set[int]:
     late = outstanding(problem.delay, middle)
     steps = (-(-problem.delay // max(1, late + more)) for more in range(-4, 5))
     return {middle, *(size for size in steps if 1 <= size <= rounds)}
-
-
-def _regret(bound: Bound) -> float:
-    return bound.regret
 
 
 def late_exp4(problem: Problem) -> Bound:

@@ -15,7 +15,7 @@ from bandanna.theory.tuning import (
     Bound,
     Tuning,
     Weights,
-    best_batch,
+    batch_for,
     check_epsilon,
     checked_batch,
     laplace_noise,
@@ -84,9 +84,7 @@ def tight_bound(problem: Problem, batch: int | None = None) -> Bound:
         spread = noisy_spread(laplace_noise(size, epsilon)).value
         return size * (2.0 * math.sqrt(spread * count * arms * math.log(arms)) + 1.0)
 
-    if batch is None:
-        batch = best_batch(whole, rounds)
-    checked_batch(batch, problem)
+    batch = batch_for(problem, batch, whole)
     noise = laplace_noise(batch, epsilon)
     terms, settings = noisy_weights(math.log(arms), arms, rounds // batch, noise)
     return Bound(

@@ -12,9 +12,8 @@ from bandanna.theory.tuning import (
     Spread,
     TooFewRoundsError,
     Tuning,
-    best_batch,
+    batch_for,
     check_epsilon,
-    checked_batch,
     laplace_noise,
     noisy_ftpl,
     paper_batch,
@@ -55,9 +54,7 @@ def tight_bound(problem: Problem, batch: int | None = None) -> Bound:
         spread = ftpl_spread(arms, laplace_noise(size, epsilon)).value
         return size * (2.0 * math.sqrt(spread * leader * count * arms) + 1.0)
 
-    if batch is None:
-        batch = best_batch(whole, rounds)
-    checked_batch(batch, problem)
+    batch = batch_for(problem, batch, whole)
     noise, count = laplace_noise(batch, epsilon), rounds // batch
     spread = ftpl_spread(arms, noise)
     rate = math.sqrt(leader / (count * arms * spread.value))

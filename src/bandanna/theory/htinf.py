@@ -10,10 +10,9 @@ from bandanna.theory.tuning import (
     PROOF,
     Bound,
     Tuning,
-    best_batch,
+    batch_for,
     check_epsilon,
     check_one_batch,
-    checked_batch,
     laplace_noise,
     learner,
     paper_batch,
@@ -51,9 +50,7 @@ def tight_bound(problem: Problem, batch: int | None = None) -> Bound:
         moment = 1.0 + 2.0 * laplace_noise(size, epsilon) ** 2
         return 30.0 * size * math.sqrt(moment * arms * (count + 1.0))
 
-    if batch is None:
-        batch = best_batch(lambda size, count: learning(size, count) + size, rounds)
-    checked_batch(batch, problem)
+    batch = batch_for(problem, batch, lambda size, count: learning(size, count) + size)
     noise = laplace_noise(batch, epsilon)
     formula = "30 tau sqrt((1 + 2 lam^2) K (floor(T/tau) + 1))"
     return Bound(

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 
-from bandanna._core import checks
 from bandanna._core.types import JSON, InputError
 from bandanna.spec import Problem
 from bandanna.theory.adaptive import net_regret
 from bandanna.theory.centred import smallest_guarantee
-from bandanna.theory.tuning import Bound, Tuning
+from bandanna.theory.tuning import Bound, Tuning, growing_release
 
 PHASED_UNPROVED = "none without a net: regret is measured. phased-net has one."
 AB_TEST_UNPROVED = (
@@ -69,18 +68,13 @@ def few_rounds(problem: Problem) -> str:
     )
 
 
-def _release(problem: Problem, first: int) -> JSON:
-    shape = {"epsilon": problem.epsilon, "batch": first, "longest": checks.MAX_ROUNDS}
-    return {"name": "laplace", **shape, "squares": True}
-
-
 def phased(
     problem: Problem, batch: int | None = None, *, guard: bool = True, probes: bool = True
 ) -> Tuning:
     """Phases of lengths by epsilon, arms and rounds; without rounds they grow."""
     shape = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
     learner: JSON = {"name": "phased", **shape, "guard": guard, "probes": probes}
-    return Tuning(learner, _release(problem, first_phase(problem)))
+    return Tuning(learner, growing_release(problem, first_phase(problem)))
 
 
 def phased_net(problem: Problem, batch: int | None = None) -> Tuning:
@@ -90,7 +84,7 @@ def phased_net(problem: Problem, batch: int | None = None) -> Tuning:
     promised = phased_promise(problem)
     if promised is not None:
         learner["budget"] = promised
-    return Tuning(learner, _release(problem, pilot_phase(problem)))
+    return Tuning(learner, growing_release(problem, pilot_phase(problem)))
 
 
 def phased_promise(problem: Problem) -> float | None:
@@ -134,4 +128,4 @@ def ab_test(problem: Problem, batch: int | None = None, *, explore: float = EXPL
             f"{problem.arms} arms once. {enough} rounds are enough."
         )
     learner = {"name": "ab-test", "arms": problem.arms, "rounds": rounds, "explore": explore}
-    return Tuning(learner, _release(problem, max(math.floor(explore * rounds), 1)))
+    return Tuning(learner, growing_release(problem, max(math.floor(explore * rounds), 1)))

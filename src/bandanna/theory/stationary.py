@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 
 from bandanna._core import checks
-from bandanna._core.types import InputError
+from bandanna._core.types import JSON, InputError
 from bandanna.spec import Problem
-from bandanna.theory.tuning import Tuning
+from bandanna.theory.tuning import Tuning, growing_release
 
 LONGEST = checks.MAX_ROUNDS
 """No batch is longer."""
@@ -101,17 +101,8 @@ def race(
     if problem.rounds is not None:
         first = max(least, min(first, problem.rounds // (8 * problem.arms)))
     first = min(opening or first, LONGEST)
-    if problem.rounds is not None and problem.rounds < first:
-        raise InputError(
-            f"{RACE} begins with batches of {first} and rounds is {problem.rounds}. The smallest "
-            f"rounds that works is {first}."
-        )
-    settings = {"arms": problem.arms, "epsilon": problem.epsilon}
     asked = {"confidence": confidence, "tolerance": tolerance, "evidence": evidence}
-    asked |= {"opening": first, "rounds": problem.rounds}
-    through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
-    released = {"name": "laplace", **through, "squares": True}
-    return Tuning({"name": RACE, **settings, **asked}, released)
+    return _growing(RACE, problem, first, {**asked, "opening": first})
 
 
 def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) -> Tuning:
@@ -121,12 +112,17 @@ def dp_klucb(problem: Problem, batch: int | None = None, *, guard: bool = True) 
     released.
     """
     first = math.ceil(2.0 / problem.epsilon) if guard else 1
+    return _growing("dp-klucb", problem, first, {"guard": guard}, squares=guard)
+
+
+def _growing(
+    name: str, problem: Problem, first: int, asked: JSON, *, squares: bool = True
+) -> Tuning:
+    """Name a learner whose batches grow from a first one, and its release."""
     if problem.rounds is not None and problem.rounds < first:
         raise InputError(
-            f"dp-klucb begins with batches of {first} and rounds is {problem.rounds}. The smallest "
+            f"{name} begins with batches of {first} and rounds is {problem.rounds}. The smallest "
             f"rounds that works is {first}."
         )
-    settings = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
-    through = {"epsilon": problem.epsilon, "batch": first, "longest": LONGEST}
-    released = {"name": "laplace", **through, "squares": guard}
-    return Tuning({"name": "dp-klucb", **settings, "guard": guard}, released)
+    size = {"arms": problem.arms, "epsilon": problem.epsilon, "rounds": problem.rounds}
+    return Tuning({"name": name, **size, **asked}, growing_release(problem, first, squares=squares))

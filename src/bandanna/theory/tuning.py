@@ -67,6 +67,12 @@ def release(name: str, problem: Problem, batch: int) -> JSON:
     return {"name": name, **private, "batch": batch}
 
 
+def growing_release(problem: Problem, first: int, *, squares: bool = True) -> JSON:
+    """Name the release of a learner that decides itself how long each batch is."""
+    shape = {"epsilon": problem.epsilon, "batch": first, "longest": checks.MAX_ROUNDS}
+    return {"name": "laplace", **shape, "squares": squares}
+
+
 def paper_batch(epsilon: float) -> int:
     """Return the batch of all the paper's corollaries, ceil(1 / epsilon)."""
     return math.ceil(1.0 / epsilon)
@@ -110,15 +116,9 @@ def check_one_batch(name: str, problem: Problem) -> None:
 def require_horizon(name: str, reason: str, problem: Problem, works: Callable[[int], bool]) -> None:
     """Refuse a horizon for which a formula does not work; ``works`` must be monotone."""
     rounds = problem.horizon(name)
-    if works(rounds):
+    enough = smallest(works, rounds)
+    if enough == rounds:
         return
-    high = max(rounds, 1)
-    while not works(high):
-        high *= 2
-    low = max(rounds, 1)
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if works(middle) else (middle, high)
     parts = [f"{problem.arms} arms"]
     if problem.with_experts:
         parts.append(f"{problem.experts} experts")
@@ -127,13 +127,8 @@ def require_horizon(name: str, reason: str, problem: Problem, works: Callable[[i
         parts.append(f"delta {problem.delta:g}")
     raise InputError(
         f"{name} does not work for {rounds} rounds with {', '.join(parts[:-1])} and {parts[-1]}: "
-        f"{reason}. The smallest rounds that works is {high}."
+        f"{reason}. The smallest rounds that works is {enough}."
     )
-
-
-def exp3_spread(noise: float, log_term: float) -> float:
-    """Return the paper's bound on the second moment of noisy losses, for its EXP3."""
-    return 1.0 + 10.0 * max(noise, noise**2) * log_term**2
 
 
 def noisy_exp3(arms: int, losses: int, noise: float) -> JSON:
@@ -145,7 +140,8 @@ def noisy_exp3(arms: int, losses: int, noise: float) -> JSON:
         rate = math.sqrt(2.0 * math.log(arms) / (arms * losses))
         return learner("exp3", arms, learning_rate=rate, mixing=0.0)
     log_term = math.log(arms * losses)
-    rate = math.sqrt(math.log(arms) / (2.0 * losses * arms * exp3_spread(noise, log_term)))
+    moment = 1.0 + 10.0 * max(noise, noise**2) * log_term**2
+    rate = math.sqrt(math.log(arms) / (2.0 * losses * arms * moment))
     mixing = min(1.0, 4.0 * rate * noise * arms * log_term)
     return learner("exp3", arms, learning_rate=rate, mixing=mixing)
 
@@ -288,7 +284,7 @@ def best_batch(bound: Callable[[float, float], float], rounds: int, few: int = 3
         return smooth(size) * (1.0 - largest / rounds) <= best
 
     if possible(middle, middle):
-        low = _first(lambda size: possible(size, middle), 1, middle)
+        low = smallest(lambda size: possible(size, middle), 1, middle)
         sizes |= _between(low, middle, rounds)
     start = 1
     while start <= few:  # from so many to twice as many batches, if they can be the best
@@ -300,10 +296,19 @@ def best_batch(bound: Callable[[float, float], float], rounds: int, few: int = 3
     while start < top:
         end = min(2 * start, top)
         if possible(start, end):
-            high = _first(lambda size, end=end: not possible(size, end), start, end)  # type: ignore[misc]
+            high = smallest(lambda size, end=end: not possible(size, end), start, end)  # type: ignore[misc]
             sizes |= _between(start, high, rounds)
         start = end
     return min(sizes, key=exact)
+
+
+def batch_for(
+    problem: Problem, batch: int | None, bound: Callable[[float, float], float], few: int = 32
+) -> int:
+    """Return the batch that was asked for, or the best: see ``best_batch``."""
+    if batch is None:
+        return best_batch(bound, problem.horizon("a bound"), few)
+    return checked_batch(batch, problem)
 
 
 def _between(low: int, high: int, rounds: int) -> set[int]:
@@ -314,11 +319,17 @@ def _between(low: int, high: int, rounds: int) -> set[int]:
     return {max(low, rounds // (count + 1) + 1) for count in counts}
 
 
-def _first(true: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first number from low on of which something is true that stays so; or high."""
-    while low < high:
+def smallest(good: Callable[[int], bool], low: int, high: int | None = None) -> int:
+    """Return the smallest whole number from low on that is good, as all after it are; or high."""
+    if good(low):
+        return low
+    if high is None:
+        high = 2 * low
+        while not good(high):
+            low, high = high, 2 * high
+    while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if true(middle) else (middle + 1, high)
+        low, high = (low, middle) if good(middle) else (middle, high)
     return high
 
 
