@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from bandanna._core.types import JSON
@@ -35,14 +33,13 @@ class InTables:
 
     def check(self) -> None:
         """Refuse tables that lack what is to be counted; no row of them is read."""
-        definition = self._definition
-        check_columns(definition.source(0, None, None), definition.arm, definition.outcomes)
+        source = self._definition.source(0, None, None)
+        check_columns(source, self._definition.arm, self._definition.outcomes)
 
     def came(self, phase: JSON, until: str) -> int:
         """Return how many were met until then."""
-        definition = self._definition
-        source = definition.source(phase["number"], phase["since"], until)
-        return count_exposed(source, definition.arm)
+        source = self._definition.source(phase["number"], phase["since"], until)
+        return count_exposed(source, self._definition.arm)
 
     def counted(self, phase: JSON) -> list[Counted]:
         """Count a phase; ``before`` is called first."""
@@ -55,9 +52,11 @@ class InTables:
                 count(source, arm=arm, outcome=name, loss_range=ends).counted
                 for name, ends in outcomes.items()
             ]
+        from pyarrow import parquet
+
         totals, units = count_units(source, self._with_a_slot, arm, outcomes)
         written = io.BytesIO()
-        parquet().write_table(units.select(["unit"]), written)
+        parquet.write_table(units.select(["unit"]), written)
         self._lists.append(written.getvalue())
         self.listed.append(written.getvalue())
         return totals
@@ -65,16 +64,12 @@ class InTables:
     def _with_a_slot(self, units: pa.Table) -> pa.Table:
         """Return those who have a slot left."""
         import pyarrow as pa
+        from pyarrow import parquet
 
-        had = [parquet().read_table(io.BytesIO(one)) for one in self._lists]
+        had = [parquet.read_table(io.BytesIO(one)) for one in self._lists]
         if not had:
             return units
         times = pa.concat_tables(had).group_by("unit").aggregate([("unit", "count")])
         slots = self._definition.per_person or 1
         out = times.filter(pa.compute.greater_equal(times["unit_count"], slots))
         return units.join(out.select(["unit"]), "unit", join_type="left anti")
-
-
-def parquet() -> ModuleType:
-    """Load what reads and writes Parquet."""
-    return import_module("pyarrow.parquet")

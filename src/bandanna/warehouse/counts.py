@@ -11,9 +11,9 @@ import numpy as np
 
 from bandanna._core.extras import missing_for
 from bandanna._core.grid import LossRange, check_range
-from bandanna._core.types import InputError, plain
+from bandanna._core.types import JSON, InputError, plain
 from bandanna.counted import Counted
-from bandanna.environments.frames import FRAMES
+from bandanna.environments.frames import FRAMES, require_names
 from bandanna.warehouse.query import Asked, Bins, first_exposures, of_exposures, of_rows
 from bandanna.warehouse.source import (
     Exposures,
@@ -22,7 +22,6 @@ from bandanna.warehouse.source import (
     connected,
     named,
     opened,
-    require,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 5_000
 """Arms and cells together that are brought back; more are no arms."""
+SUMS = ("count", "total", "squares")
 
 
 class Found(NamedTuple):
@@ -75,21 +75,15 @@ def count(
     before
         Called when the question can be asked, and before it is: no row has been read.
     """
-    if isinstance(source, Exposures):
-        if person is not None or bins:
-            raise InputError("exposures count each unit once, and are not divided by columns.")
-        with connected(source) as backend:
-            question = _exposed(backend, source, arm, outcome, check_range(loss_range))
-            before()
-            answer = question.to_pyarrow()
-        return _of_units(answer.to_pylist(), source.arms, outcome, loss_range)
     named_arms = None if arms is None else tuple(arms)
     ends = check_range(loss_range)
     asked = Asked(arm, outcome, ends, person, source.time, tuple(bins), named_arms)
     with connected(source) as backend:
-        question = _rows(backend, source, asked).limit(MOST_ROWS + 1)
+        question = _question(backend, source, asked).limit(MOST_ROWS + 1)
         before()
         rows = question.to_pyarrow().to_pylist()
+    if isinstance(source, Exposures):
+        return _of_units(rows, source.arms, outcome, ends)
     return _of_rows(rows, asked, clip=clip)
 
 
@@ -103,15 +97,11 @@ def sql_of(
     bins: Sequence[Bins] = (),
 ) -> str:
     """Return the query that ``count`` would ask, as the engine reads it."""
+    asked = Asked(arm, outcome, check_range(loss_range), person, source.time, tuple(bins))
     with connected(source) as backend:
-        if isinstance(source, Exposures):
-            query = _exposed(backend, source, arm, outcome, check_range(loss_range))
-        else:
-            asked = Asked(arm, outcome, check_range(loss_range), person, source.time, tuple(bins))
-            query = _rows(backend, source, asked)
         import ibis
 
-        return str(ibis.to_sql(query, dialect=backend.name))
+        return str(ibis.to_sql(_question(backend, source, asked), dialect=backend.name))
 
 
 def source_of(log: object) -> Source | None:
@@ -129,14 +119,18 @@ def source_of(log: object) -> Source | None:
     return None if in_memory and missing_for("warehouse") else Table(log)
 
 
-def _rows(backend: ibis.BaseBackend, source: Table, asked: Asked) -> ibis.Table:
+def _question(backend: ibis.BaseBackend, source: Source, asked: Asked) -> ibis.Table:
+    if isinstance(source, Exposures):
+        if asked.person is not None or asked.bins:
+            raise InputError("exposures count each unit once, and are not divided by columns.")
+        return _exposed(backend, source, asked.arm, asked.outcome, asked.loss_range)
     needed = [asked.arm, asked.outcome, *(one.column for one in asked.bins)]
     needed += [name for name in (asked.person, asked.time) if name is not None]
     for name in needed:
         if not isinstance(name, str):
             raise InputError(f"columns are named by texts; got {name!r}.")
     table = opened(backend, source.place, source.table, needed)
-    require(table, needed, named(source.place))
+    require_names(needed, table.columns, named(source.place))
     return of_rows(table, asked, ordered=source.table is None)
 
 
@@ -159,14 +153,14 @@ def units_of(backend: ibis.BaseBackend, source: Exposures, arm: str) -> ibis.Tab
     """Return one row a unit that was exposed."""
     needed = [source.unit, arm, *(() if source.only is None else source.only[:1])]
     shown = _opened(backend, source, source.exposures, needed)
-    require(shown, [*needed, source.time], "the table of exposures")
+    require_names([*needed, source.time], shown.columns, "the table of exposures")
     return first_exposures(shown, source, arm)
 
 
 def facts_of(backend: ibis.BaseBackend, source: Exposures, outcome: str) -> ibis.Table:
     """Return the facts."""
     facts = _opened(backend, source, source.facts, [source.unit, outcome])
-    require(facts, [source.unit, outcome, source.time], "the table of facts")
+    require_names([source.unit, outcome, source.time], facts.columns, "the table of facts")
     return facts
 
 
@@ -178,18 +172,16 @@ def _opened(
 
 
 def _of_units(
-    rows: Sequence[dict[str, int]], arms: tuple[str, ...], outcome: str, loss_range: LossRange
+    rows: Sequence[JSON], arms: tuple[str, ...], outcome: str, loss_range: LossRange
 ) -> Found:
     tables = np.zeros((3, len(arms)), dtype=np.int64)
     for row in rows:
         if row["arm"] >= 0:
-            tables[:, row["arm"]] = [int(row[name]) for name in ("count", "total", "squares")]
+            tables[:, row["arm"]] = [int(row[name]) for name in SUMS]
     mixed, other = (sum(int(row[name]) for row in rows) for name in ("mixed", "other"))
     counted = Counted(
         arms,
-        tables[0],
-        tables[1],
-        tables[2],
+        *(tables[0], tables[1], tables[2]),
         outcome_range=loss_range,
         outcome=outcome,
         clip=True,
@@ -199,7 +191,7 @@ def _of_units(
     return Found(counted, other)
 
 
-def _of_rows(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> Found:
+def _of_rows(rows: Sequence[JSON], asked: Asked, *, clip: bool) -> Found:
     spelled = {str(row["arm"]): arm_name(str(row["arm"])) for row in rows}
     names = list(asked.arms or ())
     if asked.arms is None:
@@ -213,25 +205,21 @@ def _of_rows(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> 
     shape = len(names), math.prod(one.size for one in asked.bins)
     tables = np.zeros((3, *shape), dtype=np.int64)
     for row in rows:
-        at = index[spelled[str(row["arm"])]], int(str(row["cell"]))
-        tables[(slice(None), *at)] += [
-            int(str(row[name])) for name in ("count", "total", "squares")
-        ]
+        arm, cell = index[spelled[str(row["arm"])]], int(row["cell"])
+        tables[:, arm, cell] += [int(row[name]) for name in SUMS]
     counted = Counted(
         tuple(names),
-        tables[0],
-        tables[1],
-        tables[2],
+        *(tables[0], tables[1], tables[2]),
         outcome_range=asked.loss_range,
         outcome=asked.outcome,
         clip=clip,
         persons=asked.person is not None,
-        mixed=sum(int(str(row.get("mixed", 0))) for row in rows),
+        mixed=sum(int(row.get("mixed", 0)) for row in rows),
     )
     return Found(counted)
 
 
-def _refuse_missing(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bool) -> None:
+def _refuse_missing(rows: Sequence[JSON], asked: Asked, *, clip: bool) -> None:
     """Refuse no rows, and rows without an arm; without ``clip`` also those without an outcome."""
     if not rows:
         raise InputError("the log has no rows; give one for each decision that was made.")
@@ -240,21 +228,21 @@ def _refuse_missing(rows: Sequence[dict[str, object]], asked: Asked, *, clip: bo
             f"column {asked.arm!r} has more than {MOST_ROWS:,} different values: a column of "
             f"numbers taken as arms?"
         )
-    without = sum(int(str(row["rows"])) for row in rows if row["arm"] is None)
+    without = sum(int(row["rows"]) for row in rows if row["arm"] is None)
     if without:
         raise InputError(
             f"{without:,} rows have no arm in column {asked.arm!r}; leave those rows out."
         )
-    if any(int(str(row.get("nobody", 0))) for row in rows):
+    if any(row.get("nobody", 0) for row in rows):
         raise InputError(f"some rows have nobody in column {asked.person!r}; leave those rows out.")
     if clip:
         return
-    if any(int(str(row["absent"])) for row in rows):
+    if any(row["absent"] for row in rows):
         raise InputError(
             f"some rows have no outcome in column {asked.outcome!r}; leave those rows out, or "
             f"count them as 0: --clip or clip=True."
         )
-    if any(int(str(row["outside"])) for row in rows):
+    if any(row["outside"] for row in rows):
         low, high = asked.loss_range
         raise InputError(
             f"some outcomes in column {asked.outcome!r} are not from {plain(low)} to "

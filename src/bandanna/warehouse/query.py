@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -232,6 +232,8 @@ def of_exposures(
     units: ibis.Table, facts: ibis.Table, source: Exposures, outcome: str, loss_range: LossRange
 ) -> ibis.Table:
     """Return the counts of units by arm, with what their facts add up to inside the window."""
+    import ibis
+
     low, high = loss_range
     parts, nothing = parts_of(loss_range), nearest_to_zero(loss_range)
     rows = facts.select(
@@ -240,8 +242,8 @@ def of_exposures(
         part=in_parts(number(facts[outcome]), parts),
     )
     known = units.filter(units.arm >= 0).select("unit", "arm", "time")
-    until = known.time + _interval(source.window)
-    joined = known.mutate(until=until).inner_join(rows, "unit")
+    window = ibis.interval(seconds=math.ceil(duration(source.window).total_seconds()))
+    joined = known.mutate(until=known.time + window).inner_join(rows, "unit")
     joined = joined.filter(joined.at >= joined.time, joined.at < joined.until)
     each = joined.group_by("unit", "arm").agg(total=joined.part.sum())
     value = each.total.cast("float64") / parts
@@ -255,7 +257,8 @@ def of_exposures(
     )
     both = counts.left_join(sums, "arm")
     without = both["count"] - both.some.fill_null(0)
-    own = _grid_of(nothing, loss_range)
+    own = int(np.rint((nothing - low) / (high - low) * UNITS))
+    own_square = (own - UNITS // 2) ** 2 // UNITS  # both as ``warehouse.grid`` has them
     return both.select(
         "arm",
         "count",
@@ -263,19 +266,8 @@ def of_exposures(
         "other",
         "rows",
         total=both.total.fill_null(0) + without * own,
-        squares=both.squares.fill_null(0) + without * _square_of(own),
+        squares=both.squares.fill_null(0) + without * own_square,
     )
-
-
-def _grid_of(value: float, loss_range: LossRange) -> int:
-    """Return one value in grid units, as ``grid.on_grid`` has it."""
-    low, high = loss_range
-    return int(np.rint((value - low) / (high - low) * UNITS))
-
-
-def _square_of(units: int) -> int:
-    """Return its square, as ``grid.square`` has it."""
-    return (units - UNITS // 2) ** 2 // UNITS
 
 
 # --- columns ------------------------------------------------------------------------------------
@@ -349,12 +341,6 @@ def instant(when: str) -> ibis.Value:
     return ibis.literal(when).cast("timestamp(6)")
 
 
-def _interval(window: str) -> ibis.Value:
-    import ibis
-
-    return ibis.interval(seconds=math.ceil(duration(window).total_seconds()))
-
-
 def cell_of(table: ibis.Table, bins: Sequence[Bins]) -> ibis.Value:
     """Number the cell of each row, all columns in one number."""
     import ibis
@@ -377,11 +363,6 @@ def _part(column: ibis.Column, one: Bins) -> ibis.Value:
     named = {name: k for k, name in enumerate(one.categories)}
     value = text(column)
     if column.type().is_boolean():
-        named |= _spelled(named)
+        named |= {name.lower(): k for name, k in named.items()}  # as engines write truth values
     pairs = [(value == name, k) for name, k in named.items()]
     return ibis.cases(*pairs, else_=other).cast("int64")
-
-
-def _spelled(named: Mapping[str, int]) -> dict[str, int]:
-    """Return truth values as engines write them."""
-    return {name.lower(): k for name, k in named.items()}

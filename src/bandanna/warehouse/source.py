@@ -25,7 +25,6 @@ from bandanna.environments.frames import (
     MISSING,
     check_first_line,
     other_encoding,
-    require_names,
     require_once,
 )
 
@@ -378,8 +377,3 @@ def _memory(place: object) -> ibis.Table:
             f"a log is a file, a folder, a data frame, an Arrow table, a dict of columns or the "
             f"address of a database; got {type(place).__name__}."
         ) from None
-
-
-def require(table: ibis.Table, names: Sequence[str], where: str) -> None:
-    """Refuse a table that lacks a column."""
-    require_names(names, table.columns, where)
