@@ -18,6 +18,7 @@ import pytest
 from bandanna.service.middleware import check_networks, visitor
 from bandanna.service.routes import operations
 from bandanna.store import StoreUnavailableError
+from tests.command import bandanna
 from tests.service.running import SWEEP, Here, copied, service_here
 
 
@@ -241,6 +242,15 @@ def test_what_show_config_prints_is_a_file_that_config_takes(tmp_path: Path) -> 
     file = tmp_path / "bandanna.toml"
     file.write_text("".join(f"{name} = {value}\n" for name, value in found.items()))
     assert show_config("--config", str(file)) == found
+
+
+def test_an_unknown_option_in_a_file_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    file = tmp_path / "bandanna.toml"
+    file.write_text('proxies = ["10.0.0.1"]\n')
+    done = bandanna("serve", "--config", str(file), "--show-config")
+    assert done.returncode == 2
+    assert "unknown option 'proxies'; there are accept_restored, allow_origin, " in done.stderr
+    assert "trusted_proxy" in done.stderr
 
 
 def test_events_are_forgotten_after_a_time_and_batches_stay_whole(here: Here) -> None:

@@ -65,9 +65,8 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     options = {name.replace("-", "_"): value for name, value in read_toml(path).items()}
     unknown = sorted(set(options) - known)
     if unknown:
-        raise InputError(
-            f"{path} has an unknown option {unknown[0]!r}; bandanna serve --show-config prints all."
-        )
+        names = ", ".join(sorted(known))
+        raise InputError(f"{path} has an unknown option {unknown[0]!r}; there are {names}.")
     context.default_map = options
     return path
 
