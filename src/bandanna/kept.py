@@ -12,42 +12,17 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from bandanna._core.documents import read_sealed, sealed, to_text, write_whole
+from bandanna._core.documents import errors_as, read_sealed, sealed, to_text, write_whole
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, StateFileError
 from bandanna.policy.files import locked
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from sqlalchemy import Engine
 
 VERSION = 1
-
-
-class Kept(Protocol):
-    """Where a document is kept."""
-
-    def held(self) -> AbstractContextManager[None]:
-        """Hold it, so that processes on this machine change it one after the other."""
-
-    def read(self) -> JSON | None:
-        """Return the document; None if there is none yet."""
-
-    def write(self, document: JSON, before: JSON | None, more: Sequence[bytes] = ()) -> bool:
-        """Write the next one, with further attachments; False if another was faster."""
-
-    def attachments(self, document: JSON) -> Sequence[bytes]:
-        """Return all attachments of a document."""
-
-
-def kept(place: str | Path, kind: str, name: str = "") -> Kept:
-    """Return where a document of a kind is kept: a file, or a database by its address."""
-    if "://" in str(place):
-        return InDatabase(str(place), kind, name)
-    return InFile(Path(place), kind)
 
 
 class InFile:
@@ -58,16 +33,17 @@ class InFile:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold a lock that the system takes back from a process that dies."""
-        try:
+        """Hold it, so that processes on this machine change it one after the other.
+
+        The system takes the lock back from a process that dies.
+        """
+        with errors_as(f"cannot lock {self._path}", StateFileError):
             lock = locked(self._path.with_name(f"{self._path.name}.lock"))
-        except OSError as error:
-            raise StateFileError(f"cannot lock {self._path}: {error.strerror or error}.") from None
         with lock:
             yield
 
     def read(self) -> JSON | None:
-        """Return the document, if there is one that is whole."""
+        """Return the document; None if there is none yet."""
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -77,11 +53,14 @@ class InFile:
         return read_sealed(content, str(self._path), self._kind, _check_version)
 
     def write(self, document: JSON, before: JSON | None, more: Sequence[bytes] = ()) -> bool:
-        """Write it whole; attachments first, which nothing names until then."""
+        """Write the next one, with further attachments; False if another was faster.
+
+        It is written whole; attachments first, which nothing names until then.
+        """
         there = self.read()
         if (there and there["checksum"]) != (before and before["checksum"]):
             return False
-        try:
+        with errors_as(f"cannot write {self._path}", StateFileError):
             names = []
             for one in more:
                 self._folder.mkdir(exist_ok=True, mode=0o700)
@@ -89,16 +68,12 @@ class InFile:
                 write_whole(self._folder / names[-1], one, private=True)
             text = to_text(_whole(document, self._kind, names))
             write_whole(self._path, text, private=True)
-        except OSError as error:
-            raise StateFileError(f"cannot write {self._path}: {error.strerror or error}.") from None
         return True
 
     def attachments(self, document: JSON) -> Sequence[bytes]:
         """Return what the document names."""
-        try:
+        with errors_as(f"what belongs to {self._path} is missing", StateFileError):
             return [(self._folder / name).read_bytes() for name in document["attached"]]
-        except OSError as error:
-            raise StateFileError(f"what belongs to {self._path} is missing: {error}.") from None
 
     @property
     def _folder(self) -> Path:
@@ -175,6 +150,17 @@ class InDatabase:
         if None in texts:
             raise StateFileError(f"what belongs to {self._where} is missing.")
         return [bytes(one) for one in texts]  # type: ignore[arg-type]
+
+
+Kept = InFile | InDatabase
+"""Where a document is kept."""
+
+
+def kept(place: str | Path, kind: str, name: str = "") -> Kept:
+    """Return where a document of a kind is kept: a file, or a database by its address."""
+    if "://" in str(place):
+        return InDatabase(str(place), kind, name)
+    return InFile(Path(place), kind)
 
 
 def _engine(address: str) -> Engine:

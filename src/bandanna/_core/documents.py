@@ -6,13 +6,23 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from bandanna._core.types import JSON, InputError, StateFileError
+from bandanna._core.types import JSON, BandannaError, InputError, StateFileError
 
 BINARY: int = getattr(os, "O_BINARY", 0)
 """Without it Windows would change the ends of lines in files that are opened by their handle."""
+
+
+@contextmanager
+def errors_as(what: str, kind: type[BandannaError] = InputError) -> Iterator[None]:
+    """Say of an error of the system what could not be done, in an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror or error}.") from None
 
 
 def to_text(data: JSON) -> str:
@@ -25,10 +35,10 @@ def read_toml(path: Path) -> JSON:
     """Read a TOML file, or say why not."""
     import tomllib  # loaded when first used
 
+    with errors_as(f"cannot read {path}"):
+        content = path.read_bytes()
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
+        return tomllib.loads(content.decode())
     except ValueError as error:
         raise InputError(f"cannot read {path}: it is not a TOML file: {error}.") from None
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from bandanna._core.documents import read_toml
+import bandanna as bd
+from bandanna._core.documents import errors_as, read_toml, to_text, write_whole
 from bandanna._core.types import InputError
 from bandanna.cli.help import command, group
 from bandanna.cli.options import settings
@@ -24,7 +25,6 @@ def keygen(
     public: Annotated[Path, typer.Argument(help="Where to write the public key; publish it.")],
 ) -> None:
     """Make a pair of Ed25519 keys."""
-    from bandanna._core.documents import write_whole
     from bandanna.signatures import make_key, to_pem
 
     for path in (private, public):
@@ -44,7 +44,6 @@ def sign(
     key: Annotated[Path, typer.Option(help="The private key.")],
 ) -> None:
     """Sign a certificate that verifies, in its file."""
-    from bandanna._core.documents import to_text, write_whole
     from bandanna.privacy.certificate import sign_certificate
     from bandanna.signatures import private_from_pem
 
@@ -56,10 +55,8 @@ def sign(
 
 def read(path: Path) -> bytes:
     """Read a file, or say why not."""
-    try:
+    with errors_as(f"cannot read {path}"):
         return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error}.") from None
 
 
 def _verified(certificate: Path) -> str:
@@ -124,7 +121,6 @@ def card(
     The card has the fields of the Differential Privacy Deployments Registry and a text for the
     people protected.
     """
-    from bandanna._core.documents import write_whole
     from bandanna.privacy.card import QUESTIONS, make_card
 
     text = _verified(certificate)
@@ -133,9 +129,7 @@ def card(
     }
     written = None
     if ledger is not None:
-        from bandanna.ledger import Ledger
-
-        written = Ledger(ledger).to_dict()
+        written = bd.Ledger(ledger).to_dict()
     made = make_card(json.loads(text), given, written)
     kind = ".md" if output is None else output.suffix
     if kind not in (".md", ".html", ".json"):
@@ -147,10 +141,8 @@ def card(
     if output is None:
         typer.echo(page)
         return
-    try:
+    with errors_as(f"cannot write {output}"):
         write_whole(output, page)
-    except OSError as error:
-        raise InputError(f"cannot write {output}: {error.strerror or error}.") from None
     missing = ", ".join(made.unanswered)
     typer.echo(f"wrote {output}; " + (f"not stated: {missing}" if missing else "all is stated"))
     if missing:

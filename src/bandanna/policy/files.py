@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, TypeVar
 
 from bandanna._core import checks
-from bandanna._core.documents import BINARY, read_sealed, sealed, to_text, write_whole
+from bandanna._core.documents import BINARY, errors_as, read_sealed, sealed, to_text, write_whole
 from bandanna._core.types import JSON, DecisionError, StateFileError, without_frames
 from bandanna.policy.codec import VERSION, check_version
 from bandanna.version import __version__
@@ -27,19 +27,15 @@ PRIVATE = "open_batches holds raw feedback: keep this file as private as the fee
 def write_state(path: Path, policy: JSON) -> None:
     """Write a policy to a file, whole or not at all."""
     head = {"format": FORMAT, "version": VERSION, "software": __version__, "privacy": PRIVATE}
-    try:
+    with errors_as(f"cannot write {path}", StateFileError):
         write_whole(path, to_text(sealed(head | policy)), private=True)
         marker(path.resolve()).unlink(missing_ok=True)
-    except OSError as error:
-        raise StateFileError(f"cannot write {path}: {error.strerror or error}.") from None
 
 
 def read_state(path: Path) -> JSON:
     """Read what ``write_state`` wrote, refusing what is not whole."""
-    try:
+    with errors_as(f"cannot read {path}", StateFileError):
         content = path.read_bytes()
-    except OSError as error:
-        raise StateFileError(f"cannot read {path}: {error.strerror or error}.") from None
     return read_sealed(content, str(path), FORMAT, check_version)
 
 
