@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+import bandanna as bd
+from bandanna._core.documents import to_text, write_whole
 from bandanna._core.types import JSON, InputError, at_least
 from bandanna.cli.help import command
 from bandanna.cli.options import Clip, Json, Reward, read_range, setting, settings
 from bandanna.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from bandanna.ledger import Ledger
     from bandanna.logs import LogAnswer
     from bandanna.logs.compare import Outcome
     from bandanna.scorecard.card import Scorecard
@@ -74,23 +75,17 @@ def answer(
         cost = "It rests on what was released before: it cost nothing."
         _write(card, None, cost, html, certificate, as_json=as_json)
         return
-    from bandanna.logs import answer as answer_log
-    from bandanna.logs.compare import compare
-    from bandanna.warehouse import Exposures, Table
-
     if arm is None or epsilon is None:
         raise InputError("a log needs --arm COLUMN and --epsilon NUMBER.")
-    places = {one.name for kind in (Table, Exposures) for one in fields(kind)} - {"place"}
-    known = {*signature(answer_log).parameters, *signature(compare).parameters, *places}
+    places = {one.name for kind in (bd.Table, bd.Exposures) for one in fields(kind)} - {"place"}
+    known = {*signature(bd.answer).parameters, *signature(bd.compare).parameters, *places}
     more = settings(further, known - OWN_OPTIONS)
     if "exposures" not in more:
         places -= {"arms"}  # these are of bd.answer, where presence is hidden
     source = _source(log, {name: more.pop(name) for name in places & set(more)})
     kept = None
     if "ledger" in more:
-        from bandanna.ledger import Ledger
-
-        kept = Ledger(more.pop("ledger"))
+        kept = bd.Ledger(more.pop("ledger"))
     population = str(more.pop("population", "everyone"))
     common: JSON = {"arm": arm, "epsilon": epsilon, "person": person, "control": control}
     names = list(dict.fromkeys([*(outcome or []), *more.get("outcomes", {})]))
@@ -105,16 +100,16 @@ def answer(
         asked = _outcomes(names, loss_range or [], clip=clip, reward=reward)
         for name, options in more.pop("outcomes", {}).items():
             asked[name] |= options
-        _for(compare, more)
+        _for(bd.compare, more)
         if kept is not None:
             what = f"how arms by {arm} compare in {', '.join(asked)}"
             kept.spend(epsilon, what=what, population=population)
-        card = compare(source, outcomes=cast("dict[str, Outcome]", asked), **common, **more)
+        card = bd.compare(source, outcomes=cast("dict[str, Outcome]", asked), **common, **more)
         _write(card, None, _cost(kept, population), html, certificate, as_json=as_json)
         return
     shares = more.pop("shares", None)
-    _for(answer_log, more)
-    answered = answer_log(
+    _for(bd.answer, more)
+    answered = bd.answer(
         source,
         outcome=names[0],
         loss_range=_ends(_range_of(names[0], loss_range or [])),
@@ -142,13 +137,11 @@ def _for(function: object, more: JSON) -> None:
 
 def _source(log: str | None, places: JSON) -> object:
     """Return where to count: a table, or exposures and facts."""
-    from bandanna.warehouse import Exposures, Table
-
     if "exposures" in places or "facts" in places:
         needed = ("exposures", "facts", "unit", "time", "window", "arms")
         if missing := [name for name in needed if name not in places]:
             raise InputError(f"exposures and facts also need {', '.join(missing)}.")
-        return Exposures(**places, address=log)
+        return bd.Exposures(**places, address=log)
     if extra := sorted(set(places) - {"table", "time"}):
         raise InputError(f"{', '.join(extra)} goes with exposures and facts.")
     if log is None:
@@ -156,7 +149,7 @@ def _source(log: str | None, places: JSON) -> object:
             "name a log: a file, or the address of a database with --set table=; or give "
             "--set exposures= and --set facts=."
         )
-    return Table(log, **places)
+    return bd.Table(log, **places)
 
 
 def _of_phases(path: str, control: str | None, others: JSON, more: JSON) -> Scorecard:
@@ -166,12 +159,10 @@ def _of_phases(path: str, control: str | None, others: JSON, more: JSON) -> Scor
             f"an experiment in phases is answered from what it has released, as its file says; "
             f"leave out {', '.join(given)}."
         )
-    from bandanna.phases import PhasedExperiment
-
-    return PhasedExperiment(path).scorecard(control, **more)
+    return bd.PhasedExperiment(path).scorecard(control, **more)
 
 
-def _cost(kept: Ledger | None, population: str) -> str:
+def _cost(kept: bd.Ledger | None, population: str) -> str:
     """Say what asking again costs."""
     if kept is None:
         return "It is in no ledger: asking again costs epsilon again."
@@ -191,8 +182,6 @@ def _write(
     if html is not None:
         html.write_text(card.html(), encoding="utf-8")
     if certificate is not None:
-        from bandanna._core.documents import to_text, write_whole
-
         for number, one in enumerate(card.certificates, start=1):
             name = certificate.stem if number == 1 else f"{certificate.stem}-{number}"
             write_whole(certificate.with_stem(name), to_text(one))

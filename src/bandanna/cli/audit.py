@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import bandanna as bd
 from bandanna._core.checks import whole
 from bandanna._core.types import JSON, InputError
 from bandanna.cli.help import command
@@ -49,10 +50,9 @@ def _attack_person(
 ) -> JSON:
     """Attack a bandit through one person with some slots, who visits more often than that."""
     from bandanna.audits.people import audit_person
-    from bandanna.policy import PrivateBandit
 
     options: JSON = {"release": kind.name, "batch": batch, "per_person": slots, "delta": delta}
-    policy = PrivateBandit(2, claim, **options, seed=seed)
+    policy = bd.PrivateBandit(2, claim, **options, seed=seed)
     attacked = audit_person(policy, runs=runs_for(draws), seed=seed)
     advance()
     assert attacked.attack is not None
@@ -65,12 +65,16 @@ def _attack_person(
         "slot_epsilon": policy.recipe.release.guarantee().epsilon,
         "batches_changed": attacked.batches,
         "largest_change": attacked.most,
-        "audited": attacked.attack.epsilon,
-        "event": attacked.attack.event,
+        **_found(attacked.attack),
         "runs": runs_for(draws),
-        "significance": attacked.attack.significance,
         "passed": attacked.passed,
     }
+
+
+def _found(attack: AuditResult) -> JSON:
+    """Return what an attack found."""
+    significance = attack.significance
+    return {"audited": attack.epsilon, "event": attack.event, "significance": significance}
 
 
 WRONG_SAMPLER = 1e-6
@@ -124,11 +128,16 @@ def audit(
     Passing an audit does not prove privacy.
     """
     from bandanna.audits.attack import NO_PROOF
+    from bandanna.privacy.sums import PureRelease
     from bandanna.simulation.progress import Progress
 
     claims, count = numbers("--epsilon", epsilon), whole_number("--draws", draws, 1e9)
     whole("--batch", batch, at_least=1)
-    known = _attackable()
+    known = {
+        name: kind
+        for name, kind in bd.privacy.RELEASES.items()
+        if issubclass(kind, PureRelease) and not kind.takes_bits
+    }  # those that an epsilon and a batch make
     if release not in (*known, "all"):
         raise InputError(f"--release must be {', '.join(known)} or all; got {release!r}.")
     kinds = [*known.values()] if release == "all" else [known[release]]
@@ -189,15 +198,6 @@ def _print(title: str, columns: dict[str, str], rows: list[JSON]) -> None:
     )
 
 
-def _attackable() -> dict[str, type[PureRelease]]:
-    """Return the releases that an epsilon and a batch make, by name."""
-    from bandanna.privacy import RELEASES
-    from bandanna.privacy.sums import PureRelease
-
-    pure = {name: kind for name, kind in RELEASES.items() if issubclass(kind, PureRelease)}
-    return {name: kind for name, kind in pure.items() if not kind.takes_bits}
-
-
 def _attack(
     release: PureRelease,
     claim: float,
@@ -208,41 +208,35 @@ def _attack(
 ) -> JSON:
     from bandanna.audits.policies import audit_policy
     from bandanna.audits.releases import audit_release, sampler_fit
-    from bandanna.policy import PrivateBandit, PrivateExperts
 
-    batch = release.batch
-    on_release: AuditResult = audit_release(release, draws=draws, exact=exact, seed=seed)
+    how: JSON = {"exact": exact, "seed": seed}
+    on_release = audit_release(release, draws=draws, **how)
     advance()
-    canaries = _canaries(draws, batch)
-    runs = max(100, canaries // 20)
-    policies = {
-        "bandit": PrivateBandit(2, claim, release=release),
-        "experts": PrivateExperts(3, 2, claim, algorithm="one-bit", release=release),
-    }
-    on_policies = {}
-    for kind, policy in policies.items():
-        options: JSON = {"batches": canaries, "runs": runs, "exact": exact, "seed": seed}
-        on_policies[kind] = audit_policy(policy, **options)
+    canaries = _canaries(draws, release.batch)
+    on_policies = []
+    for policy in (
+        bd.PrivateBandit(2, claim, release=release),
+        bd.PrivateExperts(3, 2, claim, algorithm="one-bit", release=release),
+    ):
+        runs = max(100, canaries // 20)
+        on_policies.append(audit_policy(policy, batches=canaries, runs=runs, **how))
         advance()
-    fit = sampler_fit(release, draws=min(draws, 100_000), exact=exact, seed=seed)
+    bandit, experts = on_policies
+    fit = sampler_fit(release, draws=min(draws, 100_000), **how)
     advance()
     return {
         "release": release.name,
-        "batch": batch,
+        "batch": release.batch,
         "claimed": claim,
-        "audited": on_release.epsilon,
-        "event": on_release.event,
-        "audited_policy": on_policies["bandit"].epsilon,
-        "audited_experts": on_policies["experts"].epsilon,
-        "side_doors": [
-            attacked.side_door for attacked in on_policies.values() if attacked.side_door
-        ],
+        **_found(on_release),
+        "audited_policy": bandit.epsilon,
+        "audited_experts": experts.epsilon,
+        "side_doors": [attacked.side_door for attacked in on_policies if attacked.side_door],
         "sampler_p_value": fit,
         "draws": draws,
-        "significance": on_release.significance,
         "passed": on_release.passed
         and fit > WRONG_SAMPLER
-        and all(attacked.passed for attacked in on_policies.values()),
+        and all(attacked.passed for attacked in on_policies),
     }
 
 

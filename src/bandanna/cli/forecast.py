@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import bandanna as bd
 from bandanna._core.types import InputError
 
 if TYPE_CHECKING:
-    from bandanna.environments import Environment, Logged
     from bandanna.simulation.forecast import Forecast
-    from bandanna.spec import Problem
 
 HELD = 0.99
 """Share of a log's outcomes that a narrower range would hold."""
@@ -23,21 +24,40 @@ USUAL_GAP, USUAL_RATE = 0.1, 0.5
 """What is simulated where nothing was said of losses."""
 
 
-def by_rates(
-    problem: Problem, gap: float | None, base_rate: float | None, **asked: Any
+def look_ahead(
+    problem: bd.Problem,
+    gap: float | None,
+    base_rate: float | None,
+    log: bd.environments.Logged | None,
+    **asked: Any,
 ) -> Forecast:
-    """Say what to expect when all arms have one success rate and one is better by a gap."""
+    """Say what to expect on a log, or where one arm succeeds more often than all others."""
     from bandanna.simulation.comparators import least_regret
     from bandanna.simulation.forecast import QUICK, forecast
 
-    world = ""
-    if gap is None and base_rate is None:
+    world, unit = "", "successes"
+    if log is not None:
+        if (gap, base_rate) != (None, None):
+            raise InputError("give either a log or --gap and --base-rate.")
+        unit = log.outcome
+    elif gap is None and base_rate is None:
         asked["most_seconds"] = QUICK
         gap, base_rate = USUAL_GAP, USUAL_RATE
         world = (
             f"Simulated where one arm succeeds in {base_rate + gap:.0%} of rounds and the others "
             f"in {base_rate:.0%}; say what yours do with --gap and --base-rate, or give a log."
         )
+    make = _by_rates(problem.arms, gap, base_rate) if log is None else log.environment
+    ahead = forecast(problem, make, unit=unit, **asked)
+    least = least_regret(make(ahead.rounds), problem.epsilon)
+    advice = "" if log is None else _range_advice(problem, log, ahead)
+    return replace(ahead, least_private=least, world=world, range_advice=advice)
+
+
+def _by_rates(
+    arms: int, gap: float | None, base_rate: float | None
+) -> Callable[[int], bd.environments.Environment]:
+    """Return what makes rounds in which all arms have one success rate, but one by a gap."""
     if gap is None or base_rate is None:
         raise InputError("--gap and --base-rate go together, such as --gap 0.02 --base-rate 0.05.")
     if not (gap > 0.0 and base_rate >= 0.0 and base_rate + gap <= 1.0):
@@ -45,36 +65,16 @@ def by_rates(
             f"--base-rate is how often the usual arm succeeds and --gap how much better the best "
             f"is, together at most 1; got {base_rate:g} and {gap:g}."
         )
-
-    def make(rounds: int) -> Environment:
-        from bandanna.environments import Bernoulli
-
-        usual = 1.0 - base_rate
-        return Bernoulli([usual - gap, *[usual] * (problem.arms - 1)], rounds)
-
-    ahead = forecast(problem, make, unit="successes", **asked)
-    least = least_regret(make(ahead.rounds), problem.epsilon)
-    return replace(ahead, least_private=least, world=world)
+    usual = 1.0 - base_rate
+    return partial(bd.environments.Bernoulli, [usual - gap, *[usual] * (arms - 1)])
 
 
-def by_log(problem: Problem, log: Logged, **asked: Any) -> Forecast:
-    """Say what to expect on a log, and whether its range is too wide."""
-    from bandanna.simulation.comparators import least_regret
-    from bandanna.simulation.forecast import forecast
-
-    ahead = forecast(problem, log.environment, unit=log.outcome, **asked)
-    least = least_regret(log.environment(ahead.rounds), problem.epsilon)
-    advice = _range_advice(problem, log, ahead)
-    return replace(ahead, least_private=least, range_advice=advice)
-
-
-def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:
+def _range_advice(problem: bd.Problem, log: bd.environments.Logged, found: Forecast) -> str:
     """Say what share of the regret a range costs that is wider than nearly all outcomes need."""
     import numpy as np
 
     from bandanna._core.grid import UNITS
     from bandanna.simulation.baselines import make_policy
-    from bandanna.simulation.runs import simulate
 
     tail = (1.0 - HELD) / 2.0
     low, high = np.quantile(log.log.units, (tail, 1.0 - tail))
@@ -89,7 +89,7 @@ def _range_advice(problem: Problem, log: Logged, found: Forecast) -> str:
     )
     environment = log.of(narrow).environment(found.rounds)
     policy = make_policy(found.best, problem, loss_range=environment.loss_range)
-    results = simulate(policy, environment, replicates=RANGE_RUNS)
+    results = bd.simulate(policy, environment, replicates=RANGE_RUNS)
     before = next(row.regret for row in found.rows if row.algorithm == found.best)
     saved = 1.0 - float(results.regret("policy").mean()) * 1000.0 / found.rounds / before
     if saved < WORTH_SAYING:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import bandanna as bd
 from bandanna._core.types import InputError, at_least, at_most
 from bandanna.cli.help import command, group
 from bandanna.cli.options import Json, columns_of
@@ -33,15 +34,13 @@ def start(
     ] = None,
 ) -> None:
     """Begin a ledger."""
-    from bandanna.ledger import Ledger
-
     parts = {}
     for text in partition or []:
         name, equals, members = text.partition("=")
         if not equals:
             raise InputError(f"--partition is a name and populations, country=DE,FR; got {text!r}.")
         parts[name.strip()] = columns_of(members)
-    begun = Ledger.start(ledger, budget, delta, parts)
+    begun = bd.Ledger.start(ledger, budget, delta, parts)
     typer.echo(
         f"Begun: epsilon {begun.budget:g} for everyone, of which {at_least(begun.left)} is left."
     )
@@ -56,9 +55,7 @@ def spend(
     who: Annotated[str | None, typer.Option(help="Who asks; by default you.")] = None,
 ) -> None:
     """Write down what something else costs, before it reads."""
-    from bandanna.ledger import Ledger
-
-    kept = Ledger(ledger)
+    kept = bd.Ledger(ledger)
     kept.spend(epsilon, what=what, population=population, who=who)
     typer.echo(f"Written. {at_least(kept.left_for(population))} is left for {population}.")
 
@@ -69,9 +66,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show who asked what, when, what it cost, and what is left."""
-    from bandanna.ledger import Ledger
-
-    written = Ledger(ledger).to_dict()
+    written = bd.Ledger(ledger).to_dict()
     if as_json:
         print_json(written)
         return

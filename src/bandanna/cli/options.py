@@ -8,15 +8,13 @@ import os
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import bandanna as bd
 from bandanna._core import checks
 from bandanna._core.types import JSON, InputError
-
-if TYPE_CHECKING:
-    from bandanna.environments import Logged
 
 
 def whole_number(option: str, text: str, most: float = 1e15) -> int:
@@ -139,14 +137,14 @@ def read_log(
     *,
     reward: bool = False,
     **further: Any,
-) -> Logged:
+) -> bd.environments.Logged:
     """Make an environment of a log, or say which options it needs."""
     if arm is None or outcome is None:
         raise InputError(
             f"a log needs --arm and --outcome, the names of its columns, such as --arm plan "
             f"--outcome visits; got {path.name!r} without."
         )
-    from bandanna.environments import Logged
-
     ends = read_range(loss_range)
-    return Logged(path, arm=arm, outcome=outcome, loss_range=ends, reward=reward, **further)
+    return bd.environments.Logged(
+        path, arm=arm, outcome=outcome, loss_range=ends, reward=reward, **further
+    )

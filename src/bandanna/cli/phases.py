@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+import bandanna as bd
+from bandanna._core.documents import to_text, write_whole
 from bandanna.cli.help import command, group
 from bandanna.cli.options import Json
 from bandanna.cli.output import print_json, print_table
@@ -22,9 +24,7 @@ Now = Annotated[
 @command("bandanna phases start experiment.toml", of=commands)
 def start(experiment: File, now: Now = None) -> None:
     """Open the first phase, and publish its shares."""
-    from bandanna.phases import PhasedExperiment
-
-    typer.echo(PhasedExperiment(experiment).start(now).sentence)
+    typer.echo(bd.PhasedExperiment(experiment).start(now).sentence)
 
 
 @command(
@@ -32,9 +32,7 @@ def start(experiment: File, now: Now = None) -> None:
 )
 def next(experiment: File, now: Now = None) -> None:  # noqa: A001
     """Do what is due: count and release, open the next phase. Before its time: nothing."""
-    from bandanna.phases import PhasedExperiment
-
-    typer.echo(PhasedExperiment(experiment).next(now).sentence)
+    typer.echo(bd.PhasedExperiment(experiment).next(now).sentence)
 
 
 @command("bandanna phases show experiment.toml", of=commands)
@@ -46,12 +44,8 @@ def show(
     ] = None,
 ) -> None:
     """Show what was published and released, and what it says."""
-    from bandanna.phases import PhasedExperiment
-
-    running = PhasedExperiment(experiment)
+    running = bd.PhasedExperiment(experiment)
     if certificate is not None:
-        from bandanna._core.documents import to_text, write_whole
-
         write_whole(certificate, to_text(running.certificate()))
     answer, promise, waits = running.answer(), running.guarantee, running.waits
     if as_json:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import bandanna as bd
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, InputError
+from bandanna.cli.forecast import look_ahead
 from bandanna.cli.help import command
 from bandanna.cli.options import OF_A_LOG, Json, read_log, setting, settings, whole_number
 from bandanna.cli.output import note_weak, print_json, print_sample, print_table
 from bandanna.planner.plan import percent
 
 if TYPE_CHECKING:
-    from bandanna.environments import Logged
     from bandanna.planner.plan import Plan, Row
     from bandanna.simulation.forecast import Forecast
 
@@ -146,8 +148,6 @@ OF_LIKE = ("arm", "outcome", "loss_range", "reward")
 def answered(given: JSON, regret: float | None, more: JSON) -> tuple[Plan, str | None]:
     """Fill in what is asked for; return the plan for it and the answer in words."""
     from bandanna.planner.inverse import ask
-    from bandanna.planner.plan import plan as make_plan
-    from bandanna.spec import Problem
 
     missing = [name for name in NEEDED if given[name] is None]
     if most_experts := given["experts"] == MOST:
@@ -161,7 +161,7 @@ def answered(given: JSON, regret: float | None, more: JSON) -> tuple[Plan, str |
             raise InputError(
                 f"--experts {MOST} asks how many a target allows; give the target with --regret."
             )
-        return make_plan(**given, **more), None
+        return bd.plan(**given, **more), None
     if more.get("local"):
         raise InputError("local cannot be used with --regret; leave one of them out.")
     if len(asked) != 1:
@@ -170,8 +170,8 @@ def answered(given: JSON, regret: float | None, more: JSON) -> tuple[Plan, str |
             f"with --regret leave out exactly one of --arms, --rounds and --epsilon, the one you "
             f"ask for, or ask by --experts {MOST}; asked for: {options}."
         )
-    answer = ask(asked[0], regret, Problem(**{**given, **ANYTHING[asked[0]]}))
-    return make_plan(answer.problem), answer.words
+    answer = ask(asked[0], regret, bd.Problem(**{**given, **ANYTHING[asked[0]]}))
+    return bd.plan(answer.problem), answer.words
 
 
 def for_people(
@@ -179,8 +179,6 @@ def for_people(
 ) -> tuple[Plan, str | None]:
     """Plan for persons; or answer how many slots they may have."""
     from bandanna.planner.inverse import slots_for
-    from bandanna.planner.plan import plan as make_plan
-    from bandanna.spec import Problem
 
     if per_person is None:
         raise InputError("people= goes with --per-person, the slots each may have.")
@@ -199,9 +197,9 @@ def for_people(
         raise InputError(f"needs {', '.join(missing)} for a plan that protects persons.")
     words = None
     if regret is not None:
-        answer = slots_for(regret, Problem(**given))
+        answer = slots_for(regret, bd.Problem(**given))
         slots, words = int(answer.value), answer.words
-    return make_plan(**given, per_person=slots, **more), words
+    return bd.plan(**given, per_person=slots, **more), words
 
 
 @command(
@@ -280,12 +278,13 @@ def plan(
     said = (gap, base_rate, like) != (None, None, None)
     asked_otherwise = {"people", "local"} & set(more)
     ordinary = (experts, per_person, regret) == (None, None, None) and not asked_otherwise
-    ahead = None
+    ahead, described = None, (planned.problem, gap, base_rate, like)
+    expect = partial(look_ahead, *described, losses=planned.losses, everything=everything)
     if said:
-        ahead = _ahead(planned, gap, base_rate, like, everything)
+        ahead = expect()
     elif ordinary and not as_json:
         with suppress(InputError):  # too long to simulate
-            ahead = _ahead(planned, gap, base_rate, like, everything)
+            ahead = expect()
     if as_json:
         shown = {**planned.to_dict(), "answer": answer}
         if ahead is not None:
@@ -303,7 +302,7 @@ def plan(
         typer.echo(ahead.advice)
 
 
-def _like(log: Path, named: JSON, arms: str | None) -> Logged:
+def _like(log: Path, named: JSON, arms: str | None) -> bd.environments.Logged:
     """Read the log whose losses are meant."""
     arm, outcome, ends = (named.pop(name, None) for name in ("arm", "outcome", "loss_range"))
     both = None if ends is None else ",".join(map(str, ends))
@@ -311,21 +310,3 @@ def _like(log: Path, named: JSON, arms: str | None) -> Logged:
     if arms is not None and whole_number("--arms", arms) != read.arms:
         raise InputError(f"{log.name} has {read.arms} arms; got --arms {arms}.")
     return read
-
-
-def _ahead(
-    planned: Plan,
-    gap: float | None,
-    base_rate: float | None,
-    log: Logged | None,
-    everything: bool,
-) -> Forecast:
-    """Return what to expect on losses as they were described, or usual ones."""
-    from bandanna.cli.forecast import by_log, by_rates
-
-    asked: JSON = {"losses": planned.losses, "everything": everything}
-    if log is None:
-        return by_rates(planned.problem, gap, base_rate, **asked)
-    if (gap, base_rate) != (None, None):
-        raise InputError("give either a log or --gap and --base-rate.")
-    return by_log(planned.problem, log, **asked)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+import bandanna as bd
 from bandanna._core import checks
 from bandanna._core.checks import MAX_ROUNDS
 from bandanna._core.types import JSON, ArmName, InputError
@@ -34,11 +34,11 @@ from bandanna.spec import MAX_EXPERTS, expert_names, parameters
 
 if TYPE_CHECKING:
     from bandanna.environments import Environment, ExpertEnvironment
-    from bandanna.policy import Policy
-    from bandanna.simulation import Results
+
+    Source = Environment | ExpertEnvironment
 
 
-def print_document(results: Results, policies: dict[str, Policy], setting: JSON) -> None:
+def print_document(results: bd.Results, policies: dict[str, bd.Policy], setting: JSON) -> None:
     """Print regret and privacy as JSON."""
     from bandanna.simulation.baselines import price_in
 
@@ -61,14 +61,14 @@ def print_document(results: Results, policies: dict[str, Policy], setting: JSON)
     print_json(setting | extra)
 
 
-def _privacy(policy: Policy) -> JSON:
+def _privacy(policy: bd.Policy) -> JSON:
     """Epsilon and model for one row; JSON has no infinity, so no promise is null."""
     promise = policy.guarantee
     epsilon = promise.epsilon if promise.private else None
     return {"epsilon": epsilon, "delta": promise.delta, "model": promise.model}
 
 
-def print_results(results: Results, policies: dict[str, Policy], setting: JSON) -> None:
+def print_results(results: bd.Results, policies: dict[str, bd.Policy], setting: JSON) -> None:
     """Print regret and privacy as a table."""
     from bandanna.simulation.baselines import price_in, shown_name
     from bandanna.simulation.results import share_text
@@ -122,7 +122,7 @@ def _number(value: float | str, style: str) -> str:
     return "-" if value != value else format(value, style)  # noqa: PLR0124  # NaN
 
 
-def _caption(results: Results) -> str:
+def _caption(results: bd.Results) -> str:
     lines = [
         f"Regret: loss minus that of {results.against}.",
         f"The uniform player's is {results.uniform_regret[-1]:,.0f}."
@@ -210,7 +210,7 @@ def simulate(
         "rounds": None if rounds is None else whole_number("--rounds", rounds, MAX_ROUNDS),
         "experts": len(asked.experts) or None,
     }
-    source: Environment | ExpertEnvironment
+    source: Source
     if log is not None:
         if (environment, size["arms"], size["experts"]) != (None,) * 3:
             raise InputError("a log brings its arms; leave out --environment and sizes.")
@@ -295,7 +295,7 @@ def _usual(asked: Given) -> str:
 
 def environment_of(
     name: str, size: dict[str, int | None], loss_range: tuple[float, float], further: JSON
-) -> Environment | ExpertEnvironment:
+) -> Source:
     """Make an environment by name, or of files."""
     from bandanna.environments.frames import is_table
     from bandanna.studies.environments import read_source
@@ -314,12 +314,8 @@ def environment_of(
 
 
 def _contestants(
-    names: list[str],
-    source: Environment | ExpertEnvironment,
-    epsilon: float,
-    delta: float,
-    options: Mapping[str, object],
-) -> tuple[dict[str, Policy], dict[str, str]]:
+    names: list[str], source: Source, epsilon: float, delta: float, options: JSON
+) -> tuple[dict[str, bd.Policy], dict[str, str]]:
     """Return what plays, and why others cannot; an unknown name is a mistake, and refused.
 
     So is what no private algorithm can do.
@@ -340,12 +336,7 @@ def _contestants(
     return policies, left_out
 
 
-def _announce(
-    policies: dict[str, Policy],
-    source: Environment | ExpertEnvironment,
-    runs: int,
-    cores: int | None,
-) -> None:
+def _announce(policies: dict[str, bd.Policy], source: Source, runs: int, cores: int | None) -> None:
     """Say how long it will take, after refusing what would never end."""
     from bandanna.simulation.arguments import check_size, seconds_of
     from bandanna.simulation.runs import CHECKPOINTS
@@ -356,18 +347,12 @@ def _announce(
     announce(runs * each / (cores or os.cpu_count() or 1))
 
 
-def _play(
-    policies: dict[str, Policy],
-    source: Environment | ExpertEnvironment,
-    runs: int,
-    how: JSON,
-) -> Results:
+def _play(policies: dict[str, bd.Policy], source: Source, runs: int, how: JSON) -> bd.Results:
     """Play all; beside the strongest without privacy also the best private one without it."""
-    from bandanna.simulation import simulate as run
     from bandanna.simulation.baselines import NO_PRIVACY, best_private, same_without
 
     same_runs = {"replicates": runs, "seed": how["seed"], "cores": how.get("cores")}
-    results = run(policies, source, **same_runs, metrics=how.get("metric_means"))
+    results = bd.simulate(policies, source, **same_runs, metrics=how.get("metric_means"))
     best = best_private(results, policies)
     if best is None or NO_PRIVACY not in policies:
         return results
@@ -375,5 +360,5 @@ def _play(
     if same is None or same[0] in policies:
         return results
     policies |= [same]
-    more = run(dict([same]), source, **same_runs)
+    more = bd.simulate(dict([same]), source, **same_runs)
     return replace(results, runs=results.runs | more.runs)

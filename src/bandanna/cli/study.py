@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import bandanna as bd
 from bandanna._core.documents import write_whole
 from bandanna._core.types import JSON
 from bandanna.algorithms import AUTO
@@ -58,7 +59,6 @@ def new(
 ) -> None:
     """Write a study of a log: which arm is best, and what privacy costs."""
     from bandanna.simulation.baselines import NO_PRIVACY, SAME
-    from bandanna.studies.study import Study
 
     more = settings(further, OF_A_LOG) | ({"clip": True} if clip else {})
     read_log(log, arm, outcome, loss_range, reward=reward, **more)
@@ -68,7 +68,7 @@ def new(
     source |= ({"reward": True} if reward else {}) | more
     private = WITH_EXPERTS if "advice" in more else WITHOUT
     same = [f"{name}{SAME}" for name in private if name != AUTO]
-    asked = Study(
+    asked = bd.Study(
         {
             "algorithm": [*private, *same, NO_PRIVACY],
             "epsilon": [float(f"{epsilon * factor:.4g}") for factor in (0.2, 1.0, 5.0)],
@@ -95,9 +95,8 @@ def run(
 ) -> None:
     """Run what has not been run yet. Ctrl-C keeps what is finished."""
     from bandanna.studies.results import ResultsFolder
-    from bandanna.studies.study import Study
 
-    asked = Study.read(study)
+    asked = bd.Study.read(study)
     there = sum(ResultsFolder(output).has(cell.key) for cell in asked.cells)
     seconds = 0.0 if cluster else asked.estimate(output, workers=workers)
     announce(seconds)
@@ -133,9 +132,8 @@ def report(
     """Write the report: one HTML file that works offline."""
     from bandanna.report.headline import leads
     from bandanna.report.study_report import said, write_report
-    from bandanna.studies.results import StudyResults
 
-    results_read = StudyResults.read(results)
+    results_read = bd.StudyResults.read(results)
     written = write_report(results_read, output, audit=audit, charts=charts)
     for path in written:
         typer.echo(f"wrote {path}")
