@@ -287,3 +287,13 @@ def test_set_reaches_what_has_no_option() -> None:
         done = bandanna("plan", *size, "--set", wrong)
         assert (done.returncode, done.stdout) == (2, "")
         assert reason in done.stderr
+
+
+@pytest.mark.parametrize("option", ["local=true", "losses=changing changes=3", "constants=ours"])
+def test_what_a_question_asked_backwards_does_not_know_is_refused(option: str) -> None:
+    further = [part for one in option.split() for part in ("--set", one)]
+    asked = ("plan", "--arms", "4", "--epsilon", "0.5", "--regret", "0.05")
+    done = bandanna(*asked, *further)
+    assert (done.returncode, done.stdout) == (2, "")
+    name = option.rsplit(maxsplit=1)[-1].partition("=")[0]
+    assert f"{name} cannot be used with --regret" in done.stderr

@@ -141,6 +141,8 @@ ANYTHING: dict[str, JSON] = {
 """What stands for the number that is asked for, until it is known."""
 OF_PLAN = ("delay", "people", "local", "losses", "changes", "constants")
 """Parameters of ``bd.plan`` that ``--set`` reaches."""
+NOT_ASKED = ("local", "changes", "constants")
+"""Those that the questions asked backwards do not know."""
 OF_LIKE = ("arm", "outcome", "loss_range", "reward")
 """Parameters of a log whose losses are meant."""
 
@@ -162,8 +164,6 @@ def answered(given: JSON, regret: float | None, more: JSON) -> tuple[Plan, str |
                 f"--experts {MOST} asks how many a target allows; give the target with --regret."
             )
         return bd.plan(**given, **more), None
-    if more.get("local"):
-        raise InputError("local cannot be used with --regret; leave one of them out.")
     if len(asked) != 1:
         options = ", ".join(f"--{name}" for name in asked) or "nothing"
         raise InputError(
@@ -269,6 +269,8 @@ def plan(
     }
     if "delay" in more:
         given["delay"] = whole_number("delay", str(more.pop("delay")), MAX_ROUNDS)
+    if regret is not None and (unused := [name for name in NOT_ASKED if more.get(name)]):
+        raise InputError(f"{unused[0]} cannot be used with --regret; leave one of them out.")
     planned, answer = (
         answered(given, regret, more)
         if per_person is None and "people" not in more
