@@ -210,21 +210,18 @@ def conversion(algorithm: Algorithm) -> Algorithm:
     )
 
 
-def with_ours(paper: Algorithm, ours: Algorithm) -> Algorithm:
-    """Return the paper's row, with the one that has its name and constants of ours."""
-    same = {"name": paper.name, "constants": "ours", "comparison": paper.comparison}
-    return replace(paper, constants="paper", ours=replace(ours, **same))  # type: ignore[arg-type]
+def with_ours(paper: Algorithm, bound: Callable[..., Bound], **changes: Any) -> Algorithm:
+    """Return the paper's row, with the same one for any batch, tuned to constants of ours."""
+    whose = {"line": "tuned to our constants", "source": "ours", "constants": "ours"}
+    how = {"bound": bound, "tune": None, "as_published": False, "needs_rounds": True}
+    ours = replace(paper, **whose, **how | changes)  # type: ignore[arg-type]
+    return replace(paper, constants="paper", ours=ours)
 
 
 _published = partial(Algorithm, as_published=True)
 _plain = partial(_published, source="no privacy", release="plain", private=False)
 _exp4 = partial(Algorithm, learner="exp4", with_experts=True)
 _local_exp4 = partial(_exp4, local=True)
-
-
-def _tight(bound: Callable[..., Bound], **parts: Any) -> Algorithm:
-    """Return a row for ``with_ours``, which names it."""
-    return Algorithm("", "tuned to our constants", "ours", bound, **parts)
 
 
 BANDITS = (
@@ -326,11 +323,11 @@ BANDITS = (
             learner="htinf",
             needs_rounds=False,
         ),
-        _tight(htinf.tight_bound, learner="htinf"),
+        htinf.tight_bound,
     ),
     with_ours(
         _published("exp3", "EXP3 and Laplace noise", "the paper", exp3.paper_bound, exp3.paper),
-        _tight(exp3.tight_bound),
+        exp3.tight_bound,
     ),
     with_ours(
         _published(
@@ -341,7 +338,7 @@ BANDITS = (
             ftpl.paper,
             learner="ftpl",
         ),
-        _tight(ftpl.tight_bound, learner="ftpl"),
+        ftpl.tight_bound,
     ),
     with_ours(
         _published(
@@ -353,7 +350,7 @@ BANDITS = (
             local=True,
             comparison=True,
         ),
-        _tight(exp3.local_tight_bound, local=True),
+        exp3.local_tight_bound,
     ),
     _plain(
         "no-privacy",
@@ -391,7 +388,7 @@ WITH_EXPERTS = (
             exp4.local,
             as_published=True,
         ),
-        _tight(exp4.tight_bound, learner="exp4", with_experts=True, local=True),
+        exp4.tight_bound,
     ),
     with_ours(
         _exp4(
@@ -405,14 +402,10 @@ WITH_EXPERTS = (
             delta=lambda problem: problem.delta,
             as_published=True,
         ),
-        _tight(
-            batched_exp4.calibrated_bound,
-            tune=batched_exp4.calibrated,
-            learner="exp4",
-            with_experts=True,
-            release="vector",
-            delta=batched_exp4.calibrated_delta,
-        ),
+        batched_exp4.calibrated_bound,
+        tune=batched_exp4.calibrated,
+        needs_delta=False,
+        delta=batched_exp4.calibrated_delta,
     ),
     _plain(
         "no-privacy",
