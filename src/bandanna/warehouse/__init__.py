@@ -13,8 +13,7 @@ from bandanna.warehouse.counts import (
     source_of,
     sql_of,
 )
-from bandanna.warehouse.query import Bins
-from bandanna.warehouse.source import Exposures, Table, named
+from bandanna.warehouse.source import Bins, Exposures, Table, named
 
 __all__ = [
     "Bins",

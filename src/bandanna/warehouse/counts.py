@@ -14,8 +14,9 @@ from bandanna._core.grid import LossRange, check_range
 from bandanna._core.types import JSON, InputError, plain
 from bandanna.counted import Counted
 from bandanna.environments.frames import FRAMES, require_names
-from bandanna.warehouse.query import Asked, Bins, first_exposures, of_exposures, of_rows
 from bandanna.warehouse.source import (
+    Asked,
+    Bins,
     Exposures,
     Source,
     Table,
@@ -120,6 +121,8 @@ def source_of(log: object) -> Source | None:
 
 
 def _question(backend: ibis.BaseBackend, source: Source, asked: Asked) -> ibis.Table:
+    from bandanna.warehouse.query import of_rows
+
     if isinstance(source, Exposures):
         if asked.person is not None or asked.bins:
             raise InputError("exposures count each unit once, and are not divided by columns.")
@@ -137,6 +140,8 @@ def _question(backend: ibis.BaseBackend, source: Source, asked: Asked) -> ibis.T
 def _exposed(
     backend: ibis.BaseBackend, source: Exposures, arm: str, outcome: str, loss_range: LossRange
 ) -> ibis.Table:
+    from bandanna.warehouse.query import of_exposures
+
     units = units_of(backend, source, arm)
     facts = facts_of(backend, source, outcome)
     return of_exposures(units, facts, source, outcome, loss_range)
@@ -151,6 +156,8 @@ def check_columns(source: Exposures, arm: str, outcomes: Mapping[str, LossRange]
 
 def units_of(backend: ibis.BaseBackend, source: Exposures, arm: str) -> ibis.Table:
     """Return one row a unit that was exposed."""
+    from bandanna.warehouse.query import first_exposures
+
     needed = [source.unit, arm, *(() if source.only is None else source.only[:1])]
     shown = _opened(backend, source, source.exposures, needed)
     require_names([*needed, source.time], shown.columns, "the table of exposures")
@@ -290,6 +297,8 @@ def count_units(
     table meanwhile.
     """
     import ibis
+
+    from bandanna.warehouse.query import of_exposures
 
     with connected(source) as backend:
         units = units_of(backend, source, arm)

@@ -6,14 +6,12 @@ the sums: no fact can create, move or remove anyone, and none makes a query fail
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
+import ibis
 import numpy as np
 
-from bandanna._core import checks
 from bandanna._core.grid import UNITS, LossRange
 from bandanna._core.types import InputError
 from bandanna.warehouse.grid import (
@@ -25,15 +23,7 @@ from bandanna.warehouse.grid import (
     rounded,
     square,
 )
-from bandanna.warehouse.source import Exposures, duration
-
-if TYPE_CHECKING:
-    import ibis
-
-
-OTHER = "other"
-"""The category of all values that were not declared."""
-
+from bandanna.warehouse.source import Asked, Bins, Exposures, duration
 
 FAR_DIGITS = r"(\.\d{100})\d+"
 DIGITS = 100
@@ -48,50 +38,6 @@ STANDS_FOR = {
     rf"(?i)^[+-]?{PLAIN}e-{FAR}$": "0",
 }
 """What stands for numbers that are too large or too small for it."""
-
-
-class Bins(NamedTuple):
-    """How a column divides rows: by categories, or by the edges of bins."""
-
-    column: str
-    categories: tuple[str, ...] = ()
-    edges: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, column: str, declared: object) -> Bins:
-        """Read what was declared of a column: three and more numbers are edges."""
-        if isinstance(declared, str) or not isinstance(declared, Sequence) or len(declared) < 2:
-            raise InputError(f"by needs at least two categories or edges for {column!r}.")
-        edges = [checks.as_float(checks.spelled(edge)) for edge in declared]
-        if len(edges) < 3 or not all(map(math.isfinite, edges)):
-            return cls(column, categories=tuple(dict.fromkeys(map(str, declared))))
-        if sorted(set(edges)) != edges:
-            raise InputError(f"edges of the bins of {column!r} must grow; got {list(declared)!r}.")
-        return cls(column, edges=tuple(edges))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What its parts are called; the last one is for all other values."""
-        ranges = (f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.edges))
-        return (*self.categories, *ranges, OTHER)
-
-    @property
-    def size(self) -> int:
-        """How many parts there are."""
-        return len(self.names)
-
-
-class Asked(NamedTuple):
-    """What is asked of one table."""
-
-    arm: str
-    outcome: str
-    loss_range: LossRange
-    person: str | None = None
-    time: str | None = None
-    bins: tuple[Bins, ...] = ()
-    arms: tuple[str, ...] | None = None
-    """The arms there are, where they are declared: other rows are not looked at."""
 
 
 def spellings(arm: str) -> tuple[str, ...]:
@@ -115,8 +61,6 @@ def of_rows(table: ibis.Table, asked: Asked, *, ordered: bool) -> ibis.Table:
 
     ``ordered`` says that the rows have an order of their own, as those of files.
     """
-    import ibis
-
     value, missing = number(table[asked.outcome]), nearest_to_zero(asked.loss_range)
     low, high = asked.loss_range
     columns = {
@@ -198,8 +142,6 @@ def first_exposures(table: ibis.Table, source: Exposures, arm: str) -> ibis.Tabl
     Of exposures at the same time the arm that is named first counts. ``arm`` is -1 where a unit met
     none of the arms there are.
     """
-    import ibis
-
     if source.only is not None:
         column, value = source.only
         table = table.filter(text(table[column]) == value)
@@ -232,8 +174,6 @@ def of_exposures(
     units: ibis.Table, facts: ibis.Table, source: Exposures, outcome: str, loss_range: LossRange
 ) -> ibis.Table:
     """Return the counts of units by arm, with what their facts add up to inside the window."""
-    import ibis
-
     low, high = loss_range
     parts, nothing = parts_of(loss_range), nearest_to_zero(loss_range)
     rows = facts.select(
@@ -275,8 +215,6 @@ def of_exposures(
 
 def number(column: ibis.Column) -> ibis.Column:
     """Return a column as floating-point numbers; what is none becomes NULL."""
-    import ibis
-
     kind, never_fails = column.type(), _never_fails(column)
     if kind.is_boolean():
         return ibis.cases((column, 1.0), (~column, 0.0)).cast("float64")
@@ -298,8 +236,6 @@ def _never_fails(column: ibis.Column) -> bool:
 
 def _number_of_text(column: ibis.Column) -> ibis.Column:
     """Return texts as numbers where a cast fails for what is none, too large or too small."""
-    import ibis
-
     value = column.strip().re_replace(FAR_DIGITS, r"\1")
     pairs = [(value.re_search(pattern), stands) for pattern, stands in STANDS_FOR.items()]
     return ibis.cases(*pairs, (value.re_search(NUMBER), value)).cast("float64")
@@ -307,8 +243,6 @@ def _number_of_text(column: ibis.Column) -> ibis.Column:
 
 def flag(condition: ibis.Value) -> ibis.Value:
     """Return 1 where something holds, else 0."""
-    import ibis
-
     return ibis.ifelse(condition, 1, 0).cast("int64")
 
 
@@ -319,8 +253,6 @@ def text(column: ibis.Column) -> ibis.Column:
 
 def moment(column: ibis.Column) -> ibis.Column:
     """Return a column as times in UTC; what is none becomes NULL."""
-    import ibis
-
     kind, never_fails = column.type(), _never_fails(column)
     if kind.is_numeric() or (kind.is_string() and not never_fails):
         raise InputError(
@@ -336,15 +268,11 @@ def moment(column: ibis.Column) -> ibis.Column:
 
 def instant(when: str) -> ibis.Value:
     """Return a time in UTC as the engines have it."""
-    import ibis
-
     return ibis.literal(when).cast("timestamp(6)")
 
 
 def cell_of(table: ibis.Table, bins: Sequence[Bins]) -> ibis.Value:
     """Number the cell of each row, all columns in one number."""
-    import ibis
-
     cell = ibis.literal(0, "int64")
     for one in bins:
         cell = cell * one.size + _part(table[one.column], one)
@@ -352,8 +280,6 @@ def cell_of(table: ibis.Table, bins: Sequence[Bins]) -> ibis.Value:
 
 
 def _part(column: ibis.Column, one: Bins) -> ibis.Value:
-    import ibis
-
     other = one.size - 1
     if one.edges:
         value = number(column)

@@ -9,6 +9,8 @@ are repeated.
 from __future__ import annotations
 
 import gzip
+import itertools
+import math
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +19,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
+from bandanna._core import checks
 from bandanna._core.extras import need
+from bandanna._core.grid import LossRange
 from bandanna._core.types import BandannaError, InputError
 from bandanna.environments.frames import (
     MISSING,
@@ -124,6 +128,54 @@ class Exposures:
         object.__setattr__(self, "arms", names)
 
 
+OTHER = "other"
+"""The category of all values that were not declared."""
+
+
+class Bins(NamedTuple):
+    """How a column divides rows: by categories, or by the edges of bins."""
+
+    column: str
+    categories: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, column: str, declared: object) -> Bins:
+        """Read what was declared of a column: three and more numbers are edges."""
+        if isinstance(declared, str) or not isinstance(declared, Sequence) or len(declared) < 2:
+            raise InputError(f"by needs at least two categories or edges for {column!r}.")
+        edges = [checks.as_float(checks.spelled(edge)) for edge in declared]
+        if len(edges) < 3 or not all(map(math.isfinite, edges)):
+            return cls(column, categories=tuple(dict.fromkeys(map(str, declared))))
+        if sorted(set(edges)) != edges:
+            raise InputError(f"edges of the bins of {column!r} must grow; got {list(declared)!r}.")
+        return cls(column, edges=tuple(edges))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its parts are called; the last one is for all other values."""
+        ranges = (f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.edges))
+        return (*self.categories, *ranges, OTHER)
+
+    @property
+    def size(self) -> int:
+        """How many parts there are."""
+        return len(self.names)
+
+
+class Asked(NamedTuple):
+    """What is asked of one table."""
+
+    arm: str
+    outcome: str
+    loss_range: LossRange
+    person: str | None = None
+    time: str | None = None
+    bins: tuple[Bins, ...] = ()
+    arms: tuple[str, ...] | None = None
+    """The arms there are, where they are declared: other rows are not looked at."""
+
+
 MOST_ARMS = 100
 Source = Table | Exposures
 
@@ -162,11 +214,8 @@ def named(place: object) -> str:
     return str(place) if isinstance(place, str | Path) else "the log"
 
 
-def _place(source: Source) -> object:
-    """Return what is spoken of: the database, or the exposures."""
-    if isinstance(source, Table):
-        return source.place
-    return source.exposures if source.address is None else source.address
+def _places(source: Source) -> tuple[object, ...]:
+    return (source.place,) if isinstance(source, Table) else (source.exposures, source.facts)
 
 
 def _address(source: Source) -> object | None:
@@ -184,7 +233,8 @@ def _address(source: Source) -> object | None:
 @contextmanager
 def connected(source: Source) -> Iterator[ibis.BaseBackend]:
     """Connect to a database, or to an embedded DuckDB; its errors do not get out."""
-    address, where = _address(source), named(_place(source))
+    address, first = _address(source), _places(source)[0]
+    where = named(first if address is None else address)
     need("warehouse", f"reading {where}")
     import ibis
 
@@ -329,8 +379,7 @@ def _binary(name: str) -> BufferedIOBase:
 
 def _other_encoding(source: Source) -> str:
     """Say which file is not in UTF-8, and what to do; nothing if all are."""
-    places = (source.place,) if isinstance(source, Table) else (source.exposures, source.facts)
-    for place in places:
+    for place in _places(source):
         for name in _files(str(place)) if isinstance(place, str | Path) else ():
             if not name.endswith(".parquet"):
                 with _binary(name) as file:
