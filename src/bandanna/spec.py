@@ -93,8 +93,6 @@ class Parameter(NamedTuple):
     served: bool = False
     """Whether the service takes it in an experiment."""
     axis: Axis | None = None
-    bandits: bool = True
-    """Whether policies without experts have it."""
     experts: bool = True
     """Whether policies with experts have it: all that ``ExpertsOptions`` does not leave out."""
 
@@ -244,7 +242,6 @@ class Spec:
         most=MAX_SERVED_EXPERTS,
         served=True,
         axis=Axis("experts N", importance=4),
-        bandits=False,
     )
     algorithm: str | None = _declare(
         _as_given,

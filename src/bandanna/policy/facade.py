@@ -100,7 +100,7 @@ def _keywords(kind: str) -> set[str]:
     return {
         name
         for name, one in parameters().items()
-        if (one.experts if experts else one.bandits) and name not in ("arms", "epsilon", "experts")
+        if (one.experts or not experts) and name not in ("arms", "epsilon", "experts")
     }
 
 
