@@ -559,7 +559,7 @@ def test_the_page_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             "paid_at, 20.0 as revenue, 2 as items"
         )
         base.execute("insert into exposures values ('u1', 'green', '2026-01-01 09:00')")
-    assert not experiment._unready(experiment._state())
+    assert not experiment._unready()
     for day in (1, 7, 8, 9):
         step = experiment.next(BEGIN + day * DAY)
     assert step.released == (0,)

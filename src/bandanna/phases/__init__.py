@@ -1,7 +1,7 @@
 """Experiments in phases without a server: others decide by published shares, a table is counted.
 
-``definition`` says what an experiment is; ``experiment`` starts it, and goes on to the next phase;
-``counting`` counts a phase; ``payloads`` writes shares as SDKs read them.
+``definition`` says what an experiment is; ``experiment`` starts it, counts its phases in tables,
+and goes on to the next one; ``payloads`` writes shares as SDKs read them.
 """
 
 from bandanna.phases.definition import Definition

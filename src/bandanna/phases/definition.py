@@ -12,6 +12,7 @@ from bandanna._core import checks
 from bandanna._core.documents import read_toml, seal
 from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, InputError
+from bandanna.spec import parameters
 from bandanna.warehouse.source import Exposures, duration, seen_from
 
 FORMATS = ("growthbook", "flagd", "bandanna")
@@ -27,6 +28,8 @@ SECTIONS = {
 }
 NEW_NAMES = {"range": "outcome_range", "format": "publish", "phase": "phase_column"}
 MOST_ARMS = 100
+OF_A_POLICY = ("rounds", "per_person", "least_share", "metrics", "metrics_share", "guardrails")
+"""What ``bandanna.spec`` declares."""
 ADDED = ("metrics", "metrics_share", "guardrails")
 
 
@@ -90,24 +93,15 @@ class Course:
             raise InputError(f"arms must be 2 to {MOST_ARMS} different names; got {self.arms!r}.")
         duration(self.every)
         duration(self.window)
-        if self.per_person is not None:
-            checks.whole("per_person", self.per_person, 1, 10**6)
         if self.until is not None:
             moment_of(self.until)
-        metrics = checks.check_metrics(self.metrics)
-        guardrails = checks.check_guardrails(self.guardrails)
-        checks.check_together(metrics, guardrails, self.control, self.least_share, arms)
-        checks.within("metrics_share", self.metrics_share, 0.01, 0.99)
-        rounds = None if self.rounds is None else checks.rounds(self.rounds)
-        checks.set_fields(
-            self,
-            arms=arms,
-            epsilon=checks.epsilon(self.epsilon),
-            outcome_range=check_range(self.outcome_range),
-            rounds=rounds,
-            metrics=metrics,
-            guardrails=guardrails,
-        )
+        checked = {name: parameters()[name].check(getattr(self, name)) for name in OF_A_POLICY}
+        limits = checked["metrics"], checked["guardrails"]
+        checks.check_together(*limits, self.control, self.least_share, arms)
+        epsilon, ends = checks.epsilon(self.epsilon), check_range(self.outcome_range)
+        # The others stay as they were written, as the seal of what began before is of that.
+        kept = {name: checked[name] for name in ("rounds", "metrics", "guardrails")}
+        checks.set_fields(self, arms=arms, epsilon=epsilon, outcome_range=ends, **kept)
 
     @property
     def outcomes(self) -> dict[str, tuple[float, float]]:

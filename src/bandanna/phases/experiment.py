@@ -7,20 +7,22 @@ by the next one. What is due when is said in ``course``.
 
 from __future__ import annotations
 
+import io
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bandanna import signatures
 from bandanna._core.documents import write_whole
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, BandannaError, Guarantee, InputError, StateFileError
+from bandanna.counted import Counted
 from bandanna.kept import Kept, kept
 from bandanna.ledger import Ledger
-from bandanna.phases.counting import InTables
 from bandanna.phases.course import (
     Step,
     Write,
@@ -38,6 +40,10 @@ from bandanna.policy.facade import policy_from_dict
 from bandanna.policy.policy import Policy
 from bandanna.privacy.certificate import Setting, make_certificate
 from bandanna.scorecard.card import Scorecard
+from bandanna.warehouse import check_columns, count, count_exposed, count_units
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class PhasedExperiment:
@@ -85,11 +91,11 @@ class PhasedExperiment:
             }
             step = go_on(definition, state, policy, moment, self._cohort(state, ()), self._write())
             if definition.per_person is not None:
-                self._spend("all phases", state["identity"])
+                self._spend(state["identity"], 0)
             if not self._kept.write({**state, "policy": policy.to_dict()}, None):
                 raise StateFileError(f"{definition.name} was started by another process.")
         self._publish(state["published"])
-        return replace(step, warnings=(*step.warnings, *self._unready(state)))
+        return replace(step, warnings=(*step.warnings, *self._unready()))
 
     def next(self, now: datetime | str | None = None) -> Step:
         """Do what is due: count and release phases whose window is over, open the next one.
@@ -167,31 +173,26 @@ class PhasedExperiment:
         Also where the experiment has a ledger only since it began: what is there is not charged
         again.
         """
-        identity = state["identity"]
+        return InTables(self.definition, lists, partial(self._spend, state["identity"]))
 
-        def spend(number: int) -> None:
-            if self.definition.per_person is None:
-                self._spend(f"phase {number}", f"{identity}-{number}")
-            else:
-                self._spend("all phases", identity)
-
-        return InTables(self.definition, lists, spend)
-
-    def _unready(self, state: JSON) -> tuple[str, ...]:
-        """Say what is missing in the tables; they may be made later."""
+    def _unready(self) -> tuple[str, ...]:
+        """Say what is missing in the tables; they may be made later. No row of them is read."""
+        definition = self.definition
         try:
-            self._cohort(state, ()).check()
+            check_columns(definition.source(0, None, None), definition.arm, definition.outcomes)
         except BandannaError as error:
             return (f"Before that is counted: {error}",)
         return ()
 
-    def _spend(self, what: str, release: str) -> None:
-        """Write down what is about to be spent, before anything is counted, and once.
+    def _spend(self, identity: str, phase: int) -> None:
+        """Write down what is about to be spent, before a phase is counted, and once.
 
         With ``per_person`` all of it is written at the start. A release under the same id is the
         same one: what a run that died had drawn, nobody saw.
         """
-        definition = self.definition
+        definition, what, release = self.definition, "all phases", identity
+        if definition.per_person is None:
+            what, release = f"phase {phase}", f"{identity}-{phase}"
         if definition.ledger is not None:
             Ledger(definition.ledger).spend(
                 definition.epsilon,
@@ -242,6 +243,62 @@ class PhasedExperiment:
 
     def _policy(self) -> Policy:
         return promising(self.definition, policy_from_dict(self._state()["policy"], latest=True))
+
+
+class InTables:
+    """Who was met in a phase, and what came of it, as tables say.
+
+    With ``per_person`` someone counts in the first phases they are met in, and in no more. Who has
+    been counted is kept with what was released: computed again from tables that have been pruned
+    since, someone would count again. So the list is fetched first, and facts are added up for those
+    on it.
+    """
+
+    def __init__(
+        self, definition: Definition, lists: Sequence[bytes], before: Callable[[int], None]
+    ) -> None:
+        self._definition, self._before = definition, before
+        self._lists = [*lists]
+        self.listed: list[bytes] = []
+        """Lists of who was counted, that were not there yet."""
+
+    def came(self, phase: JSON, until: str) -> int:
+        """Return how many were met until then."""
+        source = self._definition.source(phase["number"], phase["since"], until)
+        return count_exposed(source, self._definition.arm)
+
+    def counted(self, phase: JSON) -> list[Counted]:
+        """Count a phase; ``before`` is called first."""
+        definition = self._definition
+        self._before(int(phase["number"]))
+        source = definition.source(phase["number"], phase["since"], phase["until"])
+        arm, outcomes = definition.arm, definition.outcomes
+        if definition.per_person is None:
+            return [
+                count(source, arm=arm, outcome=name, loss_range=ends).counted
+                for name, ends in outcomes.items()
+            ]
+        from pyarrow import parquet
+
+        totals, units = count_units(source, self._with_a_slot, arm, outcomes)
+        written = io.BytesIO()
+        parquet.write_table(units.select(["unit"]), written)
+        self._lists.append(written.getvalue())
+        self.listed.append(written.getvalue())
+        return totals
+
+    def _with_a_slot(self, units: pa.Table) -> pa.Table:
+        """Return those who have a slot left."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        had = [parquet.read_table(io.BytesIO(one)) for one in self._lists]
+        if not had:
+            return units
+        times = pa.concat_tables(had).group_by("unit").aggregate([("unit", "count")])
+        slots = self._definition.per_person or 1
+        out = times.filter(pa.compute.greater_equal(times["unit_count"], slots))
+        return units.join(out.select(["unit"]), "unit", join_type="left anti")
 
 
 def _moment(now: datetime | str | None) -> datetime:
