@@ -79,7 +79,7 @@ def answer(
         raise InputError("a log needs --arm COLUMN and --epsilon NUMBER.")
     places = {one.name for kind in (bd.Table, bd.Exposures) for one in fields(kind)} - {"place"}
     known = {*signature(bd.answer).parameters, *signature(bd.compare).parameters, *places}
-    more = settings(further, known - OWN_OPTIONS)
+    more = settings(further, known - set(signature(answer).parameters))
     if "exposures" not in more:
         places -= {"arms"}  # these are of bd.answer, where presence is hidden
     source = _source(log, {name: more.pop(name) for name in places & set(more)})
@@ -122,10 +122,6 @@ def answer(
     )
     card, cost = answered.scorecard(shares=shares), _cost(kept, population)
     _write(card, answered, cost, html, certificate, as_json=as_json)
-
-
-OWN_OPTIONS = {"log", "arm", "outcome", "epsilon", "loss_range", "clip", "reward", "control"}
-OWN_OPTIONS |= {"person"}
 
 
 def _for(function: object, more: JSON) -> None:

@@ -36,13 +36,13 @@ def numbers(option: str, text: str) -> list[float]:
     return values
 
 
-def read_range(text: str | None, option: str = "--range") -> tuple[float, float]:
+def read_range(text: str | None) -> tuple[float, float]:
     """Read a pair of numbers; by default 0 and 1."""
     if text is None:
         return 0.0, 1.0
-    ends = numbers(option, text)
+    ends = numbers("--range", text)
     if len(ends) != 2 or not ends[0] < ends[1]:
-        raise InputError(f"{option} is two numbers, the smaller first, such as 0,20; got {text!r}.")
+        raise InputError(f"--range is two numbers, the smaller first, such as 0,20; got {text!r}.")
     return ends[0], ends[1]
 
 

@@ -96,10 +96,10 @@ def checked_batch(batch: int, problem: Problem) -> int:
     return checks.whole("batch", batch, 1, problem.rounds or 10**18)
 
 
-def check_epsilon(problem: Problem, largest: float = 1.0) -> None:
-    """Refuse an epsilon that a statement is not about."""
-    if problem.epsilon > largest:
-        raise InputError(f"stated for epsilon up to {largest:g}; got {problem.epsilon:g}.")
+def check_epsilon(problem: Problem) -> None:
+    """Refuse an epsilon that the paper's statements are not about."""
+    if problem.epsilon > 1.0:
+        raise InputError(f"stated for epsilon up to 1; got {problem.epsilon:g}.")
 
 
 def check_one_batch(name: str, problem: Problem) -> None:
@@ -302,12 +302,10 @@ def best_batch(bound: Callable[[float, float], float], rounds: int, few: int = 3
     return min(sizes, key=exact)
 
 
-def batch_for(
-    problem: Problem, batch: int | None, bound: Callable[[float, float], float], few: int = 32
-) -> int:
+def batch_for(problem: Problem, batch: int | None, bound: Callable[[float, float], float]) -> int:
     """Return the batch that was asked for, or the best: see ``best_batch``."""
     if batch is None:
-        return best_batch(bound, problem.horizon("a bound"), few)
+        return best_batch(bound, problem.horizon("a bound"))
     return checked_batch(batch, problem)
 
 
