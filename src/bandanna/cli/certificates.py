@@ -134,10 +134,9 @@ def card(
     kind = ".md" if output is None else output.suffix
     if kind not in (".md", ".html", ".json"):
         raise InputError(f"a card is written as .md, .html or .json; got {str(output)!r}.")
+    page = made.to_html() if kind == ".html" else made.to_markdown()
     if kind == ".json":
         page = json.dumps(made.to_dict(), indent=2) + "\n"
-    else:
-        page = made.to_html() if kind == ".html" else made.to_markdown()
     if output is None:
         typer.echo(page)
         return

@@ -129,10 +129,13 @@ def _from(target: float, best: Callable[[int], Row]) -> int:
     return smallest(good, 1, most) * batch if good(most) else first
 
 
-def _epsilon(target: float, problem: Problem) -> float:
-    def share(epsilon: float) -> float:
-        return plan(problem.but(epsilon=epsilon)).best.share
+def _share(problem: Problem, name: str, value: float) -> float:
+    """Return the smallest guarantee with another value, as a share of the rounds."""
+    return plan(problem.but(**{name: value})).best.share
 
+
+def _epsilon(target: float, problem: Problem) -> float:
+    share = partial(_share, problem, "epsilon")
     low, high = checks.MIN_EPSILON, checks.MAX_EPSILON
     if share(high) > target:
         raise InputError(
@@ -148,9 +151,7 @@ def _epsilon(target: float, problem: Problem) -> float:
 
 
 def _largest(things: str, most: int, target: float, problem: Problem) -> int:
-    def share(count: int) -> float:
-        return plan(problem.but(**{things: count})).best.share
-
+    share = partial(_share, problem, things)
     if share(2) > target:
         rounds, arms = f"{problem.rounds:,} rounds", f" of {problem.arms:,} arms"
         raise InputError(
