@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,8 @@ NEW_NAMES = {"range": "outcome_range", "format": "publish", "phase": "phase_colu
 MOST_ARMS = 100
 OF_A_POLICY = ("rounds", "per_person", "least_share", "metrics", "metrics_share", "guardrails")
 """What ``bandanna.spec`` declares."""
+MAY_CHANGE = ("address", "exposures", "facts", "to", "key", "state", "ledger", "rounds", "until")
+"""What may be otherwise once an experiment has begun."""
 ADDED = ("metrics", "metrics_share", "guardrails")
 
 
@@ -168,9 +170,9 @@ class Definition(Course):
         """Make it from what a file says."""
         given: JSON = {}
         for section, values in data.items():
-            known = _close("section", section, SECTIONS)
+            _close("section", section, SECTIONS)
             if not isinstance(values, Mapping):
-                raise InputError(f"[{known}] must be a section; got {values!r}.")
+                raise InputError(f"[{section}] must be a section; got {values!r}.")
             for name, value in values.items():
                 _close(f"in [{section}] the name", name, SECTIONS[section])
                 given[NEW_NAMES.get(str(name), str(name))] = value
@@ -181,10 +183,8 @@ class Definition(Course):
         ]
         if missing:
             raise InputError(f"the experiment lacks {', '.join(missing)}.")
-        places = ["to", "key"]
-        places += [] if given.get("address") else ["exposures", "facts"]
-        places += ["state", "ledger"]
-        for place in places:
+        tables = () if given.get("address") else ("exposures", "facts")
+        for place in ("to", "key", "state", "ledger", *tables):
             value = given.get(place)
             if isinstance(value, str) and "://" not in value:
                 given[place] = str(folder / value)
@@ -194,15 +194,10 @@ class Definition(Course):
 
     def seal(self) -> str:
         """Return a hash of all that must not change once it has begun."""
-        kept = asdict(self)
-        for name in ("address", "exposures", "facts", "to", "key", "state", "ledger"):
-            kept.pop(name)
-        for name in ("rounds", "until"):
-            kept.pop(name)
-        for one in fields(self):  # so that those that began before there were any go on
-            if one.name in ADDED and kept[one.name] == one.default:
-                kept.pop(one.name)
-        return seal(kept)
+        usual = {one.name: one.default for one in fields(self) if one.name in ADDED}
+        kept = {name: value for name, value in asdict(self).items() if name not in MAY_CHANGE}
+        # Those that began before there were any of the added go on.
+        return seal({name: kept[name] for name in kept if kept[name] != usual.get(name, MISSING)})
 
     def source(self, phase: int, since: str | None, until: str | None) -> Exposures:
         """Return where a phase is counted."""
@@ -220,13 +215,13 @@ class Definition(Course):
         )
 
 
-def _close(what: str, name: str, known: object) -> str:
-    names = list(known)  # type: ignore[call-overload]
+def _close(what: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not known, and say which one is close."""
+    names = list(known)
     if name not in names:
         close = difflib.get_close_matches(name, names, 1)
         hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(names)}."
         raise InputError(f"{what} {name!r} is not known{hint}")
-    return name
 
 
 def moment_of(text: str) -> datetime:
