@@ -90,6 +90,11 @@ class FinishedProblem:
         return self.outcome_range[1] - self.outcome_range[0]
 
     @property
+    def widest(self) -> float:
+        """The largest gap."""
+        return self.width / 2.0 if self.base_rate is None else 1.0 - self.base_rate
+
+    @property
     def level(self) -> float:
         """The error probability of each pair of arms."""
         return 2.0 * (1.0 - self.confidence) / (self.arms * (self.arms - 1))
@@ -128,17 +133,13 @@ class FinishedProblem:
 
     def gap(self, people: float, how: str, power: float) -> float | None:
         """Return the gap that so many people show with a probability."""
-        low, high = 0.0, self.width / 2.0
-        if self.base_rate is not None:
-            high = 1.0 - self.base_rate
+        low, high = 0.0, self.widest
         if self.power(people, high, how) < power:
             return None
         for _ in range(30):
             middle = 0.5 * (low + high)
-            if self.power(people, middle, how) >= power:
-                high = middle
-            else:
-                low = middle
+            enough = self.power(people, middle, how) >= power
+            low, high = (low, middle) if enough else (middle, high)
         return high
 
 
@@ -222,9 +223,9 @@ def plan_finished(
     """Plan a finished log: people for a gap, or the gap for people."""
     if (gap is None) == (people is None):
         raise InputError("give --gap, to ask for people; or --people, to ask for the gap.")
-    top = problem.width / 2.0 if problem.base_rate is None else 1.0 - problem.base_rate
-    if gap is not None and not 0.0 < gap <= top:
-        raise InputError(f"--gap must be above 0 and at most {plain(top)}; got {plain(gap)}.")
+    if gap is not None and not 0.0 < gap <= problem.widest:
+        most = plain(problem.widest)
+        raise InputError(f"--gap must be above 0 and at most {most}; got {plain(gap)}.")
 
     def asked(how: str, power: float) -> float | None:
         if gap is not None:

@@ -62,11 +62,8 @@ class Row:
 
         Each round that was not learned from adds one loss range.
         """
-        if happened.changed:
-            return replace(self, bound=None, reason=ARMS_CHANGED)
-        if self.bound is None:
-            return self
         wrong = {
+            ARMS_CHANGED: happened.changed,
             MIXED: happened.mixed,
             PHASES_RESTRICTED: happened.restricted and self.entry.grows,
             OVERLAPPED: happened.overlapped,
@@ -74,9 +71,9 @@ class Row:
             FINDING: happened.finding,
         }
         reason = next((text for text, holds in wrong.items() if holds), "")
-        if reason:
+        if reason and (self.bound is not None or happened.changed):
             return replace(self, bound=None, reason=reason)
-        if not happened.missed:
+        if self.bound is None or not happened.missed:
             return self
         terms = self.bound.terms | {"not learned from": float(happened.missed)}
         return replace(self, bound=replace(self.bound, terms=terms))
