@@ -21,7 +21,7 @@ from bandanna._core.documents import write_whole
 from bandanna._core.extras import need
 from bandanna._core.types import JSON, BandannaError, Guarantee, InputError, StateFileError
 from bandanna.counted import Counted
-from bandanna.kept import Kept, kept
+from bandanna.kept import kept
 from bandanna.ledger import Ledger
 from bandanna.phases.course import (
     Step,
@@ -69,7 +69,8 @@ class PhasedExperiment:
             folder = Path(definition).parent
             definition = Definition.read(definition)
         self.definition = definition
-        self._kept = _kept(definition, folder)
+        where = definition.state or folder / f"{definition.name}.state.json"
+        self._kept = kept(where, "bandanna phases", definition.name)
 
     # --- what a user calls ------------------------------------------------------------------
 
@@ -111,9 +112,8 @@ class PhasedExperiment:
             cohort = self._cohort(state, self._kept.attachments(before))
             step = go_on(self.definition, state, policy, moment, cohort, self._write())
             new = {**state, "policy": policy.to_dict()}
-            if state["phases"] == before["phases"]:
-                pass
-            elif not self._kept.write(new, before, cohort.listed):
+            changed = state["phases"] != before["phases"]
+            if changed and not self._kept.write(new, before, cohort.listed):
                 # Another one was faster: what was drawn here is thrown away, and nobody saw it.
                 step = Step((), None, due(self.definition, self._state()))
         self._publish(self._state()["published"])
@@ -305,11 +305,6 @@ def _moment(now: datetime | str | None) -> datetime:
     if now is None:
         return datetime.now(UTC)
     return moment_of(now) if isinstance(now, str) else now.astimezone(UTC)
-
-
-def _kept(definition: Definition, folder: Path) -> Kept:
-    where = definition.state or folder / f"{definition.name}.state.json"
-    return kept(where, "bandanna phases", definition.name)
 
 
 def _private_key(definition: Definition) -> bytes:
