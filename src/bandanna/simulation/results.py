@@ -31,10 +31,15 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 class GuardRecord(NamedTuple):
     """What a guard against changing losses said."""
 
-    alarms: float
-    """Share of the runs in which it fired."""
+    fired: tuple[bool, ...]
+    """Whether it fired, by run."""
     false_alarm: float
     """Probability with which it should fire, at most, if nothing changed."""
+
+    @property
+    def alarms(self) -> float:
+        """Share of the runs in which it fired."""
+        return sum(self.fired) / len(self.fired)
 
     def __str__(self) -> str:
         return (
@@ -187,7 +192,7 @@ def _guard(results: Sequence[Run], recipe: Recipe) -> GuardRecord | None:
     guard = learner.report(learner.start()).guard if isinstance(learner, Compiled) else None
     if guard is None or not guard["guard"]:
         return None
-    return GuardRecord(float(np.mean([run.alarm[0] for run in results])), guard["false_alarm"])
+    return GuardRecord(tuple(bool(run.alarm[0]) for run in results), guard["false_alarm"])
 
 
 def statistics(regret: Floats) -> dict[str, float]:

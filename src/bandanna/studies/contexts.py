@@ -35,7 +35,6 @@ WITHOUT_PRIVACY = "contextual-no-privacy"
 
 OPTIONS = ("features", "label", "outcomes")
 DIGITS = {"digits": 20, "digits-pixels": None}
-AGAINST = "the best fixed arm in expectation"
 DELTA = 1e-6
 """Delta of contextual policies where the grid has none."""
 ROUNDS = 100_000

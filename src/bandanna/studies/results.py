@@ -96,7 +96,7 @@ class ResultsFolder:
         try:
             return pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError):
-            raise InputError(f"{path} is damaged; delete it and run the study again.") from None
+            raise _damaged(path) from None
 
     def has_part(self, part: Shard) -> bool:
         """Whether these runs of a cell have been played."""
@@ -105,7 +105,8 @@ class ResultsFolder:
     def write_part(self, part: Shard, played: Played) -> None:
         """Keep some runs of a cell until all of them are there."""
         buffer = io.BytesIO()
-        np.savez(buffer, **played._asdict())
+        arrays: JSON = {**played.runs, "plays": played.plays, "same": json.dumps(played.same)}
+        np.savez(buffer, **arrays)
         self._part(part).parent.mkdir(exist_ok=True)
         write_whole(self._part(part), buffer.getvalue())
 
@@ -113,18 +114,12 @@ class ResultsFolder:
         """Return some runs of a cell."""
         path = self._part(part)
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                played = Played(**{name: arrays[name] for name in Played._fields})
+            with np.load(path, allow_pickle=False) as file:
+                arrays = dict(file)
+            plays, same = arrays.pop("plays"), json.loads(str(arrays.pop("same")))
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            raise InputError(f"{path} is damaged; delete it and run the study again.") from None
-        return played._replace(
-            best=int(played.best),
-            best_expert=int(played.best_expert),
-            segments=int(played.segments),
-            false_alarm=float(played.false_alarm),
-            against=str(played.against),
-            ran=str(played.ran),
-        )
+            raise _damaged(path) from None
+        return Played(arrays, plays, same)
 
     def drop_parts(self, parts: Iterable[Shard]) -> None:
         """Forget parts of a cell that is whole now."""
@@ -138,6 +133,10 @@ class ResultsFolder:
 
     def _file(self, key: str) -> Path:
         return self.path / f"{key}.parquet"
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path} is damaged; delete it and run the study again.")
 
 
 @dataclass(frozen=True)
