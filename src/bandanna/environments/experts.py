@@ -103,23 +103,17 @@ class ExpertTable(ExpertEnvironment):
 
 @kernel
 def add_expert_losses(
-    losses: NDArray[np.int64],
-    advice: Advice,
-    low: int,
-    high: int,
-    totals: NDArray[np.float64],
-    arm_totals: NDArray[np.float64],
+    losses: NDArray[np.int64], advice: Advice, low: int, high: int, totals: NDArray[np.float64]
 ) -> None:
-    """Add what each expert, and each arm, would have lost in rounds [low, high) of a chunk."""
+    """Add what each expert would have lost in rounds [low, high) of a chunk."""
     for t in range(low, high):
-        for i in range(losses.shape[1]):
-            arm_totals[i] += losses[t, i]
-            if advice.ndim == 3:
-                for j in range(totals.size):
-                    totals[j] += losses[t, i] * advice[t, i, j]
         if advice.ndim == 2:
             for j in range(totals.size):
                 totals[j] += losses[t, advice[t, j]]
+        else:
+            for i in range(losses.shape[1]):
+                for j in range(totals.size):
+                    totals[j] += losses[t, i] * advice[t, i, j]
 
 
 CONFIDENCE = 0.8

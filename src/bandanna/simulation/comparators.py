@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,26 +18,31 @@ Floats = NDArray[np.float64]
 
 
 class Comparators:
-    """What every expert and every arm would have lost, before each checkpoint."""
+    """What every expert would have lost, before each checkpoint."""
 
     def __init__(self, environment: ExpertEnvironment, stops: NDArray[np.int64]) -> None:
         self._stops = stops
         edges = environment.edges
         self._edges = np.zeros(0, dtype=np.int64) if edges is None else edges[1:-1]
-        self._experts, self._arms = np.zeros(environment.experts), np.zeros(environment.arms)
-        self._before, self._start = 0.0, np.zeros(environment.experts)
+        self._experts, self._start = np.zeros((2, environment.experts))
+        self._before = 0.0
         self.best_expert: list[float] = []
         self.mean_expert: list[float] = []
         self._followed: list[float] = []
 
-    def add(self, chunk: Chunk) -> None:
-        """Go on by a chunk."""
+    def through(self, environment: ExpertEnvironment) -> Iterator[Chunk]:
+        """Go through all chunks, and add up what is lost in each of them."""
+        for chunk in environment.chunks():
+            self._add(chunk)
+            yield chunk
+
+    def _add(self, chunk: Chunk) -> None:
         low, end = 0, chunk.losses.shape[0]
         losses = np.ascontiguousarray(chunk.losses)
         marks = np.union1d(self._stops, self._edges)
         for mark in marks[(marks > chunk.start) & (marks <= chunk.start + end)]:
             stop = int(mark) - chunk.start
-            add_expert_losses(losses, chunk.advice, low, stop, self._experts, self._arms)
+            add_expert_losses(losses, chunk.advice, low, stop, self._experts)
             in_segment = float((self._experts - self._start).min())
             if mark in self._stops:
                 self.best_expert.append(float(self._experts.min()) / UNITS)
@@ -44,7 +51,7 @@ class Comparators:
             if mark in self._edges:
                 self._before, self._start = self._before + in_segment, self._experts.copy()
             low = stop
-        add_expert_losses(losses, chunk.advice, low, end, self._experts, self._arms)
+        add_expert_losses(losses, chunk.advice, low, end, self._experts)
 
     @property
     def followed(self) -> Floats | None:
@@ -60,8 +67,8 @@ class Comparators:
 def best_expert(environment: ExpertEnvironment) -> int:
     """Return the expert who is best in hindsight."""
     experts = Comparators(environment, np.array([environment.rounds]))
-    for chunk in environment.chunks():
-        experts.add(chunk)
+    for _ in experts.through(environment):
+        pass
     return experts.best
 
 

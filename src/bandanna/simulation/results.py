@@ -153,10 +153,12 @@ def policy_runs(
     recipe: Recipe,
     span: float = 1.0,
     high: float = 1.0,
+    beyond: NDArray[np.bool_] | None = None,
 ) -> PolicyRuns:
     """Put runs together; ``best`` is what regret is measured against, before each checkpoint.
 
-    ``span`` is what a loss of 1 is in people's units, ``high`` the largest reward.
+    ``span`` is what a loss of 1 is in people's units, ``high`` the largest reward; ``beyond`` are
+    the arms further from the control than a guardrail allows, where there are guardrails.
     """
     release = recipe.release
     losses = np.array([run.losses for run in results]) / UNITS
@@ -174,6 +176,7 @@ def policy_runs(
         switched=_switched(results),
         answers=_answers(results),
         reward=high - span * losses[:, -1] / stops[-1],
+        retired=None if beyond is None else Retired(np.array([r.retired for r in results]), beyond),
     )
 
 

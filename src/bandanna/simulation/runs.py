@@ -6,20 +6,18 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core import checks
-from bandanna.environments import Environment, ExpertEnvironment, as_environment
+from bandanna.environments import Chunk, Environment, ExpertEnvironment, as_environment
 from bandanna.learners import Uniform
 from bandanna.policy import Policy, Recipe, Segments
 from bandanna.privacy import PlainRelease
 from bandanna.simulation.arguments import (
-    ROUND_SECONDS,
     Policies,
     by_name,
     by_segment,
@@ -28,12 +26,11 @@ from bandanna.simulation.arguments import (
     checkpoint_rounds,
     common_range,
     misfits,
-    run_seconds,
+    seconds_of,
 )
 from bandanna.simulation.comparators import Comparators, best_arm, best_of_segments, single_best
 from bandanna.simulation.engine import ExpertRun, Run, play_run
 from bandanna.simulation.online import (
-    Worlds,
     beyond,
     check_metrics_used,
     known_before,
@@ -42,7 +39,7 @@ from bandanna.simulation.online import (
     plays_online,
 )
 from bandanna.simulation.progress import Progress
-from bandanna.simulation.results import PolicyRuns, Results, Retired, SegmentResults, policy_runs
+from bandanna.simulation.results import Results, SegmentResults, policy_runs
 
 CHECKPOINTS = 50
 UNIFORM_RUNS = 50
@@ -127,37 +124,59 @@ def simulate(
     check_size(recipes, environment, runs, stops.size)
     size = environment.arms, environment.rounds
     known = known_before(named, before, environment.rounds)
-    online = {
-        name: Online(policy, metric_worlds(name, policy, metrics or {}, *size), known)
+    worlds = {
+        name: metric_worlds(name, policy, metrics or {}, *size)
         for name, policy in named.items()
         if plays_online(policy)
     }
     check_metrics_used(metrics or {}, named.values())
-    play = _Play(stops, seed, range(first, first + runs), threads)
-    compared = None
+    experts: Comparators | None = None
+    chunks: Iterable[Chunk | None] = [None]
     if isinstance(environment, ExpertEnvironment):
-        played_runs, best, uniform, compared = play.with_experts(recipes, environment, progress)
-        followed = compared.followed
+        experts = Comparators(environment, stops)
+        chunks = experts.through(environment)
+
+    def player(name: str, run: int) -> ExpertRun | _WholeRun:
+        if isinstance(environment, ExpertEnvironment):
+            return ExpertRun(recipes[name], environment.experts, size[0], stops, seed, run)
+        if name not in worlds:
+            return _WholeRun(partial(play_run, recipes[name], environment, stops, seed, run))
+        told = environment, worlds[name], stops, seed, run, known
+        return _WholeRun(partial(play_online, named[name], *told))
+
+    numbers = range(first, first + runs)
+    players = {name: [player(name, run) for run in numbers] for name in named}
+    cost = {name: seconds_of([policy], environment.rounds) for name, policy in named.items()}
+    played = _play_all(players, chunks, cost, environment.rounds, threads, progress)
+    if isinstance(environment, ExpertEnvironment):
+        assert experts is not None
+        best = dict.fromkeys(named, np.array(experts.best_expert))
+        uniform, followed = np.array(experts.mean_expert) - experts.best_expert, experts.followed
     else:
-        played_runs, best, uniform = play.alone(recipes, environment, progress, online)
+        best = {name: best_arm(environment, stops, one) for name, one in played.items()}
+        uniform = _uniform_regret(environment, stops, seed, threads)
         followed = best_of_segments(environment, stops)
     span, edges, high = environment.span, environment.edges, environment.loss_range[1]
     fixed = next(iter(best.values()))
     return Results(
         runs={
-            name: policy_runs(played, best[name], stops, recipes[name], span, high)
-            if name not in online
-            else online[name].measured(
-                policy_runs(played, best[name], stops, recipes[name], span, high), played
+            name: policy_runs(
+                one,
+                best[name],
+                stops,
+                recipes[name],
+                span,
+                high,
+                beyond(named[name], worlds[name]) if named[name].spec.guardrails else None,
             )
-            for name, played in played_runs.items()
+            for name, one in played.items()
         },
         rounds=environment.rounds,
         stops=stops,
         comparator=environment.comparator,
         uniform_regret=uniform * span,
         best_arm=single_best(environment),
-        best_expert=None if compared is None else compared.best,
+        best_expert=None if experts is None else experts.best,
         best_reward=high - span * float(np.mean(fixed[..., -1])) / environment.rounds,
         arm_names=environment.arm_names,
         expert_names=environment.expert_names or _named(named),
@@ -203,135 +222,71 @@ def simulate_segments(
 
 def _named(policies: Mapping[str, Policy]) -> tuple[str, ...]:
     """Return what policies call their experts, where one has names for them."""
-    by_policy = (policy.expert_names for policy in policies.values())
-    return next(
-        (
-            tuple(map(str, names))
-            for names in by_policy
-            if any(isinstance(one, str) for one in names)
-        ),
-        (),
-    )
+    for policy in policies.values():
+        if any(isinstance(name, str) for name in policy.expert_names):
+            return tuple(map(str, policy.expert_names))
+    return ()
 
 
-Found = tuple[dict[str, list[Run]], dict[str, Floats], Floats]
-"""Every policy's runs, what each is measured against, and the uniform player's regret."""
+class _WholeRun:
+    """A run without experts, played in one go."""
+
+    result: Run
+
+    def __init__(self, run: Callable[[], Run]) -> None:
+        self._run = run
+
+    def play(self, chunk: object) -> None:
+        """Play it."""
+        self.result = self._run()
 
 
-class Online(NamedTuple):
-    """A policy that is played by the object itself, and the values of its metrics."""
+def _play_all(
+    players: Mapping[str, Sequence[ExpertRun | _WholeRun]],
+    chunks: Iterable[Any],
+    seconds: Mapping[str, float],
+    rounds: int,
+    threads: int,
+    progress: bool | None,
+) -> dict[str, list[Run]]:
+    """Play every run of every policy, through the same chunks; without advice there is but one.
 
-    policy: Policy
-    worlds: Worlds
-    before: Floats | None = None
+    Compiled runs leave the interpreter, so threads use all cores.
+    """
+    first = [(group[0], seconds[name]) for name, group in players.items()]  # they compile
+    waiting = [(run, seconds[name]) for name, group in players.items() for run in group[1:]]
+    work = sum(cost for _, cost in first + waiting)
+    with Progress(work, show=progress) as bar:
+        for chunk in chunks:
+            share = 1.0 if chunk is None else len(chunk.losses) / rounds
+            for run, cost in first:
+                run.play(chunk)
+                bar.advance(cost * share)
+            with ThreadPoolExecutor(threads) as pool:
+                playing = {pool.submit(run.play, chunk): cost for run, cost in waiting}
+                try:
+                    for done in as_completed(playing):
+                        done.result()
+                        bar.advance(playing[done] * share)
+                except BaseException:  # Ctrl-C or a failing learner: start nothing more
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
+            first, waiting = [], first + waiting
+    return {name: [run.result for run in group] for name, group in players.items()}
 
-    def play(self, environment: Environment, how: _Play, run: int) -> Run:
-        """Play one run."""
-        size = how.stops, how.seed, run
-        return play_online(self.policy, environment, self.worlds, *size, self.before)
 
-    def measured(self, runs: PolicyRuns, played: Sequence[Run]) -> PolicyRuns:
-        """Return runs with what guardrails did in them, where there are any."""
-        if not self.policy.spec.guardrails:
-            return runs
-        when = np.array([run.retired for run in played])
-        return replace(runs, retired=Retired(when, beyond(self.policy, self.worlds)))
-
-
-class _Play(NamedTuple):
-    """How the runs are played: their number, seeds and checkpoints."""
-
-    stops: NDArray[np.int64]
-    seed: int
-    runs: range
-    threads: int
-
-    def alone(
-        self,
-        recipes: Mapping[str, Recipe],
-        environment: Environment,
-        progress: bool | None,
-        online: Mapping[str, Online],
-    ) -> Found:
-        """Play without experts, run by run; those that are ``online`` by the object itself."""
-        size = environment.rounds, environment.arms, None
-        each = {name: run_seconds(recipe, *size) for name, recipe in recipes.items()}
-        each |= dict.fromkeys(online, ROUND_SECONDS * environment.rounds)
-        plays: dict[str, Callable[[int], Run]] = {}
-        for name, recipe in recipes.items():
-            compiled = partial(play_run, recipe, environment, self.stops, self.seed)
-            one = online.get(name)
-            plays[name] = compiled if one is None else partial(one.play, environment, self)
-        with Progress(sum(each.values()) * len(self.runs), show=progress) as bar:
-            played = {
-                name: self._all_runs(one, partial(bar.advance, each[name]))
-                for name, one in plays.items()
-            }
-        best = {name: best_arm(environment, self.stops, runs) for name, runs in played.items()}
-        return played, best, self._uniform_regret(environment)
-
-    def with_experts(
-        self, recipes: Mapping[str, Recipe], environment: ExpertEnvironment, progress: bool | None
-    ) -> tuple[*Found, Comparators]:
-        """Play every run of every policy through the same chunks; returns also the experts'."""
-        size = environment.experts, environment.arms, self.stops
-        played = {
-            name: [ExpertRun(recipe, *size, self.seed, run) for run in self.runs]
-            for name, recipe in recipes.items()
-        }
-        comparators = Comparators(environment, self.stops)
-        chunks = -(-environment.rounds // environment.chunk_rounds)
-        cost = environment.rounds, environment.arms, environment.experts
-        each = sum(run_seconds(recipe, *cost) for recipe in recipes.values()) / len(recipes)
-        with Progress(each * len(recipes) * len(self.runs), show=progress) as bar:
-            advance = partial(bar.advance, each / chunks)
-            for number, chunk in enumerate(environment.chunks()):
-                comparators.add(chunk)
-                rest = [run for group in played.values() for run in group]
-                if number == 0:  # one of each first: it compiles
-                    for group in played.values():
-                        group[0].play(chunk)
-                        advance()
-                    rest = [run for group in played.values() for run in group[1:]]
-                self._spread((partial(run.play, chunk) for run in rest), advance)
-        best = np.array(comparators.best_expert)
-        played_runs = {name: [run.result for run in group] for name, group in played.items()}
-        uniform = np.array(comparators.mean_expert) - best
-        return played_runs, dict.fromkeys(recipes, best), uniform, comparators
-
-    def _all_runs(self, one: Callable[[int], Run], advance: Callable[[], None]) -> list[Run]:
-        results: dict[int, Run] = {}
-
-        def play(run: int) -> None:
-            results[run] = one(run)
-
-        play(self.runs[0])  # compiles
-        advance()
-        self._spread((partial(play, run) for run in self.runs[1:]), advance)
-        return [results[run] for run in self.runs]
-
-    def _spread(self, tasks: Iterable[Callable[[], None]], advance: Callable[[], None]) -> None:
-        """Do everything; compiled runs leave the interpreter, so threads use all cores."""
-        with ThreadPoolExecutor(self.threads) as pool:
-            waiting = [pool.submit(task) for task in tasks]
-            try:
-                for done in as_completed(waiting):
-                    done.result()
-                    advance()
-            except BaseException:  # Ctrl-C or a failing learner: do not start what has not begun
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-    def _uniform_regret(self, environment: Environment) -> Floats:
-        """Return the uniform player's expected regret; against an adaptive adversary, simulated."""
-        if environment.comparator != "adaptive":
-            totals = environment.arm_totals(self.stops)
-            expected: Floats = totals.mean(axis=1) - totals.min(axis=1)
-            return expected
-        recipe = Recipe(Uniform(environment.arms), PlainRelease())
-        few = self._replace(runs=range(UNIFORM_RUNS))
-        player = partial(play_run, recipe, environment, self.stops, self.seed)
-        runs = few._all_runs(player, lambda: None)
-        best = best_arm(environment, self.stops, runs)
-        mean: Floats = policy_runs(runs, best, self.stops, recipe).regret.mean(axis=0)
-        return mean
+def _uniform_regret(
+    environment: Environment, stops: NDArray[np.int64], seed: int, threads: int
+) -> Floats:
+    """Return the uniform player's expected regret; against an adaptive adversary, simulated."""
+    if environment.comparator != "adaptive":
+        totals = environment.arm_totals(stops)
+        expected: Floats = totals.mean(axis=1) - totals.min(axis=1)
+        return expected
+    recipe = Recipe(Uniform(environment.arms), PlainRelease())
+    play = partial(play_run, recipe, environment, stops, seed)
+    players = {"uniform": [_WholeRun(partial(play, run)) for run in range(UNIFORM_RUNS)]}
+    runs = _play_all(players, [None], {"uniform": 0.0}, 0, threads, progress=False)["uniform"]
+    best = best_arm(environment, stops, runs)
+    mean: Floats = policy_runs(runs, best, stops, recipe).regret.mean(axis=0)
+    return mean
