@@ -9,7 +9,6 @@ import bandanna as bd
 from bandanna.environments import Environment, ExpertEnvironment
 from bandanna.simulation.baselines import (
     STRONGEST,
-    baselines,
     make_contestant,
     price_in,
     same_learner,
@@ -154,14 +153,14 @@ def test_a_policy_says_what_its_guard_saw() -> None:
 
 def test_the_price_of_privacy_is_counted_from_the_same_and_from_the_strongest() -> None:
     environment = bd.environments.Bernoulli([0.2, 0.8], 4000)
-    found = baselines("ab-test", environment)
-    assert list(found) == ["ab-test, no privacy", "no privacy (thompson)"]
-    assert not any(policy.guarantee.private for policy in found.values())
+    same = same_learner("ab-test", environment)
+    assert same is not None
     policies = {
         "ab-test": bd.PrivateBandit(2, 0.05, 4000, "ab-test"),
-        "no-privacy": found["no privacy (thompson)"],
-        "ab-test-no-privacy": found["ab-test, no privacy"],
+        "no-privacy": strongest(environment),
+        "ab-test-no-privacy": same,
     }
+    assert [policy.guarantee.private for policy in policies.values()] == [True, False, False]
     results = bd.simulate(policies, environment, replicates=20, progress=False)
     price = price_in(results, policies)
     assert price is not None

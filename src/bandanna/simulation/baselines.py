@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from bandanna._core.grid import LossRange
@@ -33,7 +33,7 @@ NO_PRIVACY = "no-privacy"
 SAME = f"-{NO_PRIVACY}"
 """After the name of a private algorithm: the same without privacy."""
 
-STRONGEST = ("tsallis-inf", "adaptive", "thompson", "kl-ucb")
+STRONGEST: tuple[str, ...] = ("tsallis-inf", "adaptive", "thompson", "kl-ucb")
 """Learners without privacy that are the strongest somewhere; with experts every expert is an arm
 of theirs, and EXP4, plain and centred, are two more."""
 
@@ -73,32 +73,50 @@ def make_policy(
     >>> make_policy("auto", Problem(arms=2, rounds=1000, epsilon=0.5, experts=3)).algorithm
     'adaptive'
     """
-    arms, rounds, experts = problem.arms, problem.rounds, problem.experts
-    if name.endswith(SAME):
-        return _without_privacy(name.removesuffix(SAME), problem, batch, loss_range)
-    entry = (
-        None
-        if problem.with_experts and name == AUTO
-        else find(name, with_experts=problem.with_experts)
-    )
-    if entry is not None and not entry.private:
-        if experts is None:
-            return Bandit(arms, entry.learner, rounds, batch=batch or 1, loss_range=loss_range)
-        if batch not in (None, 1):
-            raise InputError(f"{name} with experts learns every round; got batch {batch}.")
-        learner = "exp4" if name == NO_PRIVACY else name
-        return Experts(experts, arms, rounds, learner, loss_range=loss_range)
+    learner = _plain_learner(name, with_experts=problem.with_experts)
+    if learner is not None:
+        return _plain_policy(name, learner, problem, batch, loss_range)
     if problem.epsilon == math.inf:
         raise InputError(f"algorithm {name!r} is private and needs an epsilon, such as 0.1.")
     options |= {"batch": batch, "loss_range": loss_range, "delay": problem.delay}
     options |= {"changes": problem.changes, "memory": problem.memory}
-    if experts is None:
+    arms, rounds = problem.arms, problem.rounds
+    if problem.experts is None:
         delta = 0.0 if options.get("per_person") is None else problem.delta
         return PrivateBandit(arms, problem.epsilon, rounds, name, delta=delta, **options)
     if unfit := [option for option in options if not parameters()[option].experts]:
         raise InputError(f"{unfit[0]}= is for policies without experts.")
-    size = experts, arms, problem.epsilon, problem.delta, rounds
+    size = problem.experts, arms, problem.epsilon, problem.delta, rounds
     return PrivateExperts(*size, name, **options)
+
+
+def _plain_learner(name: str, *, with_experts: bool) -> str | None:
+    """Return the learner that plays without privacy; None where a name is a private algorithm's."""
+    own = name.removesuffix(SAME)
+    if own == AUTO and with_experts:
+        if name != own:
+            raise InputError(f"{AUTO} stands for another algorithm: name that before {SAME}.")
+        return None
+    entry = find(own, with_experts=with_experts)
+    if name != own:  # epsilon is infinite: the learner sees the losses themselves
+        if not entry.private or own in ONLY_PRIVATE:
+            raise InputError(f"there is no {own} without privacy; {NO_PRIVACY} is the strongest.")
+        return PLAIN_LEARNERS.get(own, entry.learner)
+    if entry.private:
+        return None
+    return name if with_experts and name != NO_PRIVACY else entry.learner
+
+
+def _plain_policy(
+    name: str, learner: str, problem: Problem, batch: int | None, loss_range: LossRange
+) -> Policy:
+    """Return a policy without privacy."""
+    arms, rounds = problem.arms, problem.rounds
+    if problem.experts is None:
+        return Bandit(arms, learner, rounds, batch=batch or 1, loss_range=loss_range)
+    if batch not in (None, 1):
+        raise InputError(f"{name} with experts learns every round; got batch {batch}.")
+    return Experts(problem.experts, arms, rounds, learner, loss_range=loss_range)
 
 
 def make_contestant(
@@ -111,12 +129,11 @@ def make_contestant(
     """Make a policy by name for an environment, ``best-expert`` and the ``strongest`` too."""
     if name == NO_PRIVACY:
         return strongest(environment)
-    experts = environment.experts if isinstance(environment, ExpertEnvironment) else None
     if name == BEST_EXPERT and isinstance(environment, ExpertEnvironment):
         best = FixedArm(environment.experts, best_expert(environment))
         return Experts(environment.experts, environment.arms, learner=best)
     size = environment.arms, environment.rounds, epsilon
-    problem, loss_range = Problem(*size, experts, delta), environment.loss_range
+    problem, loss_range = Problem(*size, environment.experts, delta), environment.loss_range
     return make_policy(name, problem, loss_range=loss_range, **options)
 
 
@@ -141,17 +158,14 @@ def strongest(
         What one run may take by a guess: slower learners are left out. Where all are slow it is
         Tsallis-INF, or EXP4.
     """
-    size, loss_range = (environment.arms, environment.rounds), environment.loss_range
-    candidates: dict[str, Policy] = {}
-    if environment.experts is None:
-        for name in STRONGEST:
-            arms, rounds = size
-            candidates[name] = Bandit(arms, name, rounds, batch=batch or 1, loss_range=loss_range)
-    else:
+    rounds = environment.rounds
+    problem = Problem(environment.arms, rounds, math.inf, environment.experts)
+    names, loss_range = STRONGEST, environment.loss_range
+    if environment.experts is not None:
         several = ("centred-exp4", *STRONGEST) if environment.experts > 1 else ()
-        for name in ("exp4", *several):
-            candidates[name] = Experts(environment.experts, *size, name, loss_range=loss_range)
-    seconds = {name: seconds_of([policy], size[1]) for name, policy in candidates.items()}
+        names, batch = ("exp4", *several), None
+    candidates = {name: _plain_policy(name, name, problem, batch, loss_range) for name in names}
+    seconds = {name: seconds_of([policy], rounds) for name, policy in candidates.items()}
     tried = {name: policy for name, policy in candidates.items() if seconds[name] <= most_seconds}
     if len(tried) < 2:
         return next(iter((tried or candidates).values()))
@@ -162,25 +176,6 @@ def strongest(
         tried, environment, replicates=runs, seed=seed, checkpoints=1, progress=False
     )
     return tried[min(tried, key=lambda name: float(results.regret(name).mean()))]
-
-
-def _without_privacy(
-    name: str, problem: Problem, batch: int | None, loss_range: LossRange
-) -> Policy:
-    """Return the learner of a private algorithm on the losses themselves: epsilon is infinite."""
-    if problem.with_experts and name == AUTO:
-        raise InputError(f"{AUTO} stands for another algorithm: name that before {SAME}.")
-    entry = find(name, with_experts=problem.with_experts)
-    learner = PLAIN_LEARNERS.get(name, entry.learner)
-    if not entry.private or name in ONLY_PRIVATE:
-        raise InputError(f"there is no {name} without privacy; {NO_PRIVACY} is the strongest.")
-    if problem.experts is None:
-        size = problem.arms, learner, problem.rounds
-        return Bandit(*size, batch=batch or 1, loss_range=loss_range)
-    if batch not in (None, 1):
-        raise InputError(f"{name}{SAME} learns every round; got batch {batch}.")
-    size_with_experts = problem.experts, problem.arms, problem.rounds
-    return Experts(*size_with_experts, learner, loss_range=loss_range)
 
 
 def same_learner(name: str, environment: Environment | ExpertEnvironment) -> Policy | None:
@@ -197,29 +192,6 @@ def same_learner(name: str, environment: Environment | ExpertEnvironment) -> Pol
         return make_policy(f"{name}{SAME}", problem, loss_range=environment.loss_range)
     except InputError:  # it only makes sense with noise, or the problem is too small
         return None
-
-
-def baselines(name: str, environment: Environment | ExpertEnvironment) -> dict[str, Policy]:
-    """Return what the price of privacy of an algorithm is counted from, by name.
-
-    Two policies without privacy: the same algorithm, and the strongest one for the environment.
-
-    Parameters
-    ----------
-    name
-        A private algorithm.
-    environment
-        Where it is played.
-
-    Examples
-    --------
-    >>> from bandanna.environments import Bernoulli
-    >>> list(baselines("adaptive", Bernoulli(2, 1000)))
-    ['adaptive, no privacy', 'no privacy (thompson)']
-    """
-    same, best = same_learner(name, environment), strongest(environment)
-    policies = {} if same is None else {shown_name(f"{name}{SAME}", same.algorithm): same}
-    return policies | {shown_name(NO_PRIVACY, best.algorithm): best}
 
 
 def shown_name(name: str, ran: str) -> str:
@@ -300,8 +272,12 @@ def price_in(results: Results, policies: Mapping[str, Policy]) -> Price | None:
         return float(results.regret(name).mean())
 
     own, plain = policies[best].algorithm, policies[NO_PRIVACY].algorithm
-    price = Price(own, mean(best), plain, mean(NO_PRIVACY))
-    name = f"{own}{SAME}"
-    if name not in policies:
-        return price
-    return replace(price, same=policies[name].algorithm, same_regret=mean(name))
+    same = policies.get(f"{own}{SAME}")
+    return Price(
+        own,
+        mean(best),
+        plain,
+        mean(NO_PRIVACY),
+        "" if same is None else same.algorithm,
+        None if same is None else mean(f"{own}{SAME}"),
+    )
