@@ -43,16 +43,12 @@ def answer(table: pl.DataFrame) -> str:
     best = winners(table).filter(pl.col("rivals") > 0)
     if best.is_empty():
         return _only_one(table)
-    counts = best.group_by("algorithm").agg(
-        pl.len().alias("wins"), pl.col("clear").sum().alias("clear")
-    )
-    counts = counts.sort("wins", "algorithm", descending=[True, False])
-    name, wins, clear = counts.row(0)
+    counts = best.group_by("algorithm").agg(wins=pl.len(), clear=pl.col("clear").sum())
+    name, wins, clear = counts.sort("wins", "algorithm", descending=[True, False]).row(0)
     settings = best.height
     where = "in the one setting compared" if settings == 1 else f"in {wins} of {settings} settings"
     how = "not clearly beyond the error of simulation" if clear == 0 else "clearly beyond error"
-    if 0 < clear < wins:
-        how = f"in {clear} of them clearly beyond error"
+    how = f"in {clear} of them {how}" if 0 < clear < wins else how
     sentence = f"Among private algorithms, {name} has the smallest mean regret {where}, {how}"
     price = _price(table, name) if table["environment"].n_unique() == 1 else ""
     return f"{sentence}{price}."
@@ -157,8 +153,7 @@ class Headline:
     @property
     def words(self) -> str:
         """The answer in a few sentences."""
-        best, rounds = self.best, self.best["rounds"]
-        setting = f"at epsilon {best['epsilon']:g} in {rounds:,} rounds"
+        best, rounds, setting = self.best, self.best["rounds"], self._setting
         mine, chance = (self._short(best[key]) for key in ("mean", "uniform"))
         if best["ran"] in CONTEXTUAL:
             random = f"Choosing at random loses {chance} more than that arm."
@@ -181,7 +176,7 @@ class Headline:
                 f"random {chance}{without}. More rounds, fewer arms, a narrower range of losses or "
                 f"a larger epsilon would help."
             )
-        against = "the best expert" if self.best["best_expert"] is not None else "the best arm"
+        against = "the best expert" if best["best_expert"] is not None else "the best arm"
         if self.plain is not None:
             against = shown_name(NO_PRIVACY, self.plain["ran"])
         return (
@@ -189,6 +184,10 @@ class Headline:
             f"{best['algorithm']} gets {self._share(best):.0%} of the way from there to "
             f"{against}.{self._elsewhere}"
         )
+
+    @property
+    def _setting(self) -> str:
+        return f"at epsilon {self.best['epsilon']:g} in {self.best['rounds']:,} rounds"
 
     @property
     def _by_context(self) -> str:
@@ -204,10 +203,9 @@ class Headline:
     @property
     def _price(self) -> str:
         """What privacy costs, compared with what, in one sentence."""
-        setting = f"at epsilon {self.best['epsilon']:g} in {self.best['rounds']:,} rounds"
         if self.best["mean"] <= self._base:
-            return f"Privacy costs nothing {setting}."
-        cost = f"Privacy costs {self._cost(self.best)} {self._unit} {setting}"
+            return f"Privacy costs nothing {self._setting}."
+        cost = f"Privacy costs {self._cost(self.best)} {self._unit} {self._setting}"
         if self.plain is None:
             return f"{cost}."
         cost += f", compared with the strongest learner without privacy ({self.plain['ran']})"
@@ -273,44 +271,39 @@ class Headline:
 
 def leads(results: StudyResults) -> list[Headline]:
     """Return what to say first about each environment in which something private was run."""
-    table = results.table()
-    headlines = []
-    for environment in table["environment"].unique(maintain_order=True):
-        here = table.filter(pl.col("environment") == environment)
+    table, headlines = results.table(), []
+    for (environment,), here in table.group_by("environment", maintain_order=True):
         private = here.filter(pl.col("epsilon").is_not_null())
-        if private.is_empty():
-            continue
         setting = usual(private, [axis for axis in COMPARED if private[axis].count() > 0])
-        same = [pl.col(axis).eq_missing(value) for axis, value in setting.items()]
-        rivals = private.filter(*same).sort("mean")
+        rivals = _alike(private, setting).sort("mean")
         if rivals.is_empty():
             continue
         best = rivals.row(0, named=True)
-        shared = [axis for axis in COMPARED if axis not in ("epsilon", "delta")]
-        alike = here.filter(*(pl.col(axis).eq_missing(best[axis]) for axis in shared))
+        problem = {axis: best[axis] for axis in COMPARED if axis not in ("epsilon", "delta")}
+        alike = _alike(here, problem)
         plain = alike.filter(pl.col("algorithm") == NO_PRIVACY)
         twin = alike.filter(pl.col("algorithm") == f"{best['ran']}{WITHOUT}")
         if best["ran"] in CONTEXTUAL:  # without contexts is something else than without privacy
             plain = plain.clear()
-            twin = here.filter(
-                pl.col("algorithm") == WITHOUT_PRIVACY, pl.col("rounds") == best["rounds"]
-            )
-        others = alike.filter(
-            pl.col("algorithm") == best["algorithm"],
-            pl.col("epsilon") != best["epsilon"],
-            pl.col("delta").eq_missing(best["delta"]),
-        ).unique("epsilon")
+            twin = _alike(here, {"algorithm": WITHOUT_PRIVACY, "rounds": best["rounds"]})
+        others = _alike(alike, {"algorithm": best["algorithm"], "delta": best["delta"]})
+        others = others.filter(pl.col("epsilon") != best["epsilon"]).unique("epsilon")
         headlines.append(
             Headline(
-                environment,
+                str(environment),
                 best,
                 None if plain.is_empty() else plain.row(0, named=True),
                 None if twin.is_empty() else twin.row(0, named=True),
-                list(others.sort("epsilon").iter_rows(named=True)),
-                results.environments.get(environment, {}),
+                others.sort("epsilon").rows(named=True),
+                results.environments.get(str(environment), {}),
             )
         )
     return headlines
+
+
+def _alike(frame: pl.DataFrame, setting: JSON) -> pl.DataFrame:
+    """Keep the rows with these values."""
+    return frame.filter(*(pl.col(axis).eq_missing(value) for axis, value in setting.items()))
 
 
 def called(about: JSON, index: int, what: str = "arm") -> str:
@@ -323,13 +316,11 @@ def arms_as_released(results: StudyResults, lead: Headline) -> list[list[str]]:
     """Return for each arm its mean outcome as the releases tell it, and how often it was played."""
     if lead.best["ran"] in CONTEXTUAL:  # what is released is of features, not of arms
         return []
-    released = results.released().filter(pl.col("cell") == lead.best["cell"])
+    released = _alike(results.released(), {"cell": lead.best["cell"]})
     if released.is_empty() or released.height > MOST_ARMS or lead.best["best_arm"] is None:
         return []
-    shares = results.shares().filter(
-        pl.col("cell") == lead.best["cell"], pl.col("round") == lead.best["rounds"]
-    )
-    played = dict(shares.select("arm", "share").iter_rows())
+    last = {"cell": lead.best["cell"], "round": lead.best["rounds"]}
+    played = _alike(results.shares(), last).select("arm", "share")
     low, high = lead.about.get("range", (0.0, 1.0))
     reward = lead.about.get("reward", False)
 
@@ -337,14 +328,15 @@ def arms_as_released(results: StudyResults, lead: Headline) -> list[list[str]]:
         return float(high - loss * (high - low) if reward else low + loss * (high - low))
 
     rows = []
-    for arm, mean, *ends in released.select("arm", "mean", "low", "high").iter_rows():
-        name = called(lead.about, arm)
-        if mean is None:
-            rows.append([name, "never released", "-", f"{played.get(arm, 0.0):.1%}"])
-            continue
-        first, last = sorted(in_units(end) for end in ends)
-        said = f"{in_units(mean):.3g}", f"{first:.3g} to {last:.3g}"
-        rows.append([name, *said, f"{played.get(arm, 0.0):.1%}"])
+    each = released.select("arm", "mean", "low", "high").join(
+        played, on="arm", how="left", maintain_order="left"
+    )
+    for arm, mean, *ends, share in each.iter_rows():
+        said = ["never released", "-"]
+        if mean is not None:
+            first, second = sorted(in_units(end) for end in ends)
+            said = [f"{in_units(mean):.3g}", f"{first:.3g} to {second:.3g}"]
+        rows.append([called(lead.about, arm), *said, f"{share or 0.0:.1%}"])
     return rows
 
 

@@ -140,11 +140,9 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
         return None
     free = all_rows.filter(pl.col("epsilon").is_null())["algorithm"].unique().to_list()
     everywhere = _for_every_epsilon(all_rows).filter(pl.col(axis).is_not_null())
+    mean, half = pl.col("mean"), 1.96 * pl.col("standard_error").fill_nan(0)
     everywhere = cut(everywhere, others).with_columns(
-        low=(pl.col("mean") - 1.96 * pl.col("standard_error").fill_nan(0)).clip(
-            pl.col("mean") / 10
-        ),
-        high=pl.col("mean") + 1.96 * pl.col("standard_error").fill_nan(0),
+        low=(mean - half).clip(mean / 10), high=mean + half
     )
     # What has no epsilon does not change with it: a level line, no points and no power.
     level = pl.col("algorithm").is_in(free) if axis == "epsilon" else pl.lit(False)
@@ -168,36 +166,22 @@ def regret_against(axis: str, table: pl.DataFrame, axes: Sequence[str]) -> Chart
     layers = [joined, bars, points]
     if axis == "epsilon" and free:
         levels = menus.over(rows(everywhere.filter(level)))
-        layers.append(
-            levels.mark_line(strokeWidth=2).encode(
-                x=x, y=y, color=looks["color"], strokeDash=looks["strokeDash"]
-            )
-        )
+        layers.append(levels.mark_line(strokeWidth=2).encode(x=x, y=y, **looks))
     lines, labels = _fits(chosen, axis, others)
-    some_fit = any(label["label"] for label in labels)
-    if some_fit:
+    note = ["Points: means with 95% intervals."]
+    if any(label["label"] for label in labels):
         fitted = menus.over(rows(pl.DataFrame(lines, infer_schema_length=None)))
-        layers.insert(
-            0,
-            fitted.mark_line(strokeWidth=2).encode(
-                x=f"{axis}:Q", y="mean:Q", color=looks["color"], strokeDash=looks["strokeDash"]
-            ),
-        )
+        thick = fitted.mark_line(strokeWidth=2)
+        layers.insert(0, thick.encode(x=f"{axis}:Q", y="mean:Q", **looks))
         said = menus.over(rows(pl.DataFrame(labels, infer_schema_length=None)))
         layers.append(
             said.mark_text(align="left", dx=9, fontSize=11).encode(
-                x=f"{axis}:Q",
-                y="mean:Q",
-                text="label:N",
-                color=looks["color"],
+                x=f"{axis}:Q", y="mean:Q", text="label:N", color=looks["color"]
             )
         )
+        power = f"regret changes like {axis} to the power at their end (95% interval)"
+        note.append(f"Thick lines: {power}.")
     chart = alt.layer(*layers).properties(width=WIDTH - 80, height=HEIGHT)
-    note = ["Points: means with 95% intervals."]
-    if some_fit:
-        note.append(
-            f"Thick lines: regret changes like {axis} to the power at their end (95% interval)."
-        )
     return menus.finish(chart, f"Regret against {axis}", note)
 
 
@@ -322,9 +306,11 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
     shares = _compared(results.shares())
     if shares.is_empty():
         return None
-    chosen = cut(_few_arms(_few_rounds(shares), _arm_names(results)), axes)
+    chosen = cut(_few_arms(_few_rounds(shares), results.environments), axes)
     panels = in_order(chosen["algorithm"])
     order = chosen["name"].unique(maintain_order=True).to_list()
+    colours = alt.Scale(domain=order, range=ARMS)
+    whole, percent = alt.Scale(domain=[0, 1]), alt.Axis(format="%")
     menus = Menus(chosen, axes)
     chart = (
         menus.over(rows(chosen))
@@ -332,18 +318,10 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
         .encode(
             x=alt.X("round:Q", title="rounds played", axis=alt.Axis(format="~s", tickCount=3)),
             y=alt.Y(
-                "share:Q",
-                title="share of the rounds",
-                stack="zero",
-                scale=alt.Scale(domain=[0, 1]),
-                axis=alt.Axis(format="%"),
+                "share:Q", title="share of the rounds", stack="zero", scale=whole, axis=percent
             ),
             color=alt.Color(
-                "name:N",
-                title=None,
-                sort=order,
-                scale=alt.Scale(domain=order, range=ARMS),
-                legend=alt.Legend(orient="bottom"),
+                "name:N", title=None, sort=order, scale=colours, legend=alt.Legend(orient="bottom")
             ),
             order="position:Q",
             facet=alt.Facet("algorithm:N", title=None, columns=3, sort=panels),
@@ -355,10 +333,6 @@ def arm_shares(results: StudyResults, axes: Sequence[str]) -> ChartType | None:
     return menus.finish(chart, "Which arms were played", "Shares of the rounds so far, on average")
 
 
-def _arm_names(results: StudyResults) -> dict[str, list[str]]:
-    return {label: about["arms"] for label, about in results.environments.items()}
-
-
 def _few_rounds(shares: pl.DataFrame) -> pl.DataFrame:
     """Keep every so many checkpoints of each cell, and always the last."""
     stops = shares["round"].n_unique()
@@ -367,7 +341,7 @@ def _few_rounds(shares: pl.DataFrame) -> pl.DataFrame:
     return shares.filter(rank % step == 0)
 
 
-def _few_arms(shares: pl.DataFrame, names: dict[str, list[str]]) -> pl.DataFrame:
+def _few_arms(shares: pl.DataFrame, environments: JSON) -> pl.DataFrame:
     """Name arms; where there are more than colours, the least played ones are one."""
     last = shares.filter(pl.col("round") == pl.col("rounds"))
     means = last.group_by("arms", "arm").agg(pl.col("share").mean())
@@ -377,12 +351,11 @@ def _few_arms(shares: pl.DataFrame, names: dict[str, list[str]]) -> pl.DataFrame
     kept = (pl.col("arms") <= len(ARMS)) | (pl.col("rank") < len(ARMS))
     labels = pl.DataFrame(
         [
-            (environment, arm, name)
-            for environment, known in names.items()
-            for arm, name in enumerate(known)
+            {"environment": environment, "arm": arm, "known": name}
+            for environment, about in environments.items()
+            for arm, name in enumerate(about["arms"])
         ],
         schema={"environment": pl.String, "arm": pl.Int64, "known": pl.String},
-        orient="row",
     )
     shares = shares.join(labels, on=["environment", "arm"], how="left")
     plain = pl.coalesce("known", pl.format("arm {}", pl.col("arm") + 1))

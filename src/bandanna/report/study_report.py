@@ -52,11 +52,10 @@ def guaranteed(row: JSON, about: JSON) -> str:
 
     It is in the units of the environment, whose range ``about`` has.
     """
-    if row["epsilon"] is None or row.get("per_person") is not None:  # plan has bounds for slots
+    if row["epsilon"] is None or row["ran"] in CONTEXTUAL:  # none is proved
         return "-"
-    if row["ran"] in CONTEXTUAL:  # none is proved
-        return "-"
-    if row.get("options") is not None:  # metrics take a share of epsilon, a control of the rounds
+    # Plan has bounds for slots; metrics take a share of epsilon, and a control one of the rounds.
+    if row.get("per_person") is not None or row.get("options") is not None:
         return "-"
     problem = Problem(
         row["arms"], row["rounds"], row["epsilon"], row["experts"], row["delta"] or 0.0
@@ -147,16 +146,11 @@ def _changes(table: pl.DataFrame) -> list[str]:
             f"'against segments' has the regret against that."
         )
     guarded = table.filter(pl.col("alarms").is_not_null(), ~pl.col("algorithm").str.ends_with(SAME))
-    for environment, algorithm in (
-        guarded.select("environment", "algorithm").unique(maintain_order=True).iter_rows()
-    ):
-        cells = guarded.filter(
-            pl.col("environment") == environment, pl.col("algorithm") == algorithm
-        )
-        share = pl.col("alarms")
-        low, high, chance = cells.select(
-            low=share.min(), high=share.max(), chance=pl.col("false_alarm").max()
-        ).row(0)
+    share = pl.col("alarms")
+    alarms = guarded.group_by("environment", "algorithm", maintain_order=True).agg(
+        low=share.min(), high=share.max(), chance=pl.col("false_alarm").max()
+    )
+    for environment, algorithm, low, high, chance in alarms.iter_rows():
         often = f"{high:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
         often = f"{often} of the runs" if high else "none of the runs"
         lines.append(
@@ -236,16 +230,23 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
     study = results.index["study"]
     columns, rows = numbers_table(table, results.environments)
     first = leads(results)
+    names = in_order(table["algorithm"])
+    places = table["environment"].unique(maintain_order=True).to_list()
+    reasons = Counter(item.reason for item in results.skipped)
     return render(
         "study.html",
         shown,
         title=study.get("title") or study.get("question") or "A study of private bandits",
         kicker=study.get("title") or "Bandanna study",
-        question=study.get("question") or _question(table),
+        question=study.get("question") or f"How do {listed(names)} compare on {listed(places)}?",
         leads=said(first),
         answer=answer(table),
         arms=_arms(results, first),
-        samples=_samples(results),
+        samples=[
+            {"environment": name, **about["sample"]}
+            for name, about in results.environments.items()
+            if about.get("sample")
+        ],
         unprotected=f"{UNPROTECTED} {AS_TRUE}",
         caveats=caveats(results, table),
         setting=_setting(results, table),
@@ -253,21 +254,13 @@ def _render(results: StudyResults, drawn: dict[str, ChartType], attacks: JSON | 
         replicates=f"{study['replicates']:,}",
         columns=columns,
         rows=rows,
-        skipped=_skipped(results),
+        skipped=[f"{count} times: {reason}" for reason, count in reasons.items()],
         skipped_count=len(results.skipped),
         promises=_promises(table, results.guarantees(), [lead.best["algorithm"] for lead in first]),
         audit=None if attacks is None else audit_section(attacks),
         toml=results.index["toml"],
         files=[about["file"] for about in results.environments.values() if about["file"]],
     )
-
-
-def _samples(results: StudyResults) -> list[JSON]:
-    """Return what each log says about its arms, and how surely."""
-    known = results.environments.items()
-    return [
-        {"environment": name, **about["sample"]} for name, about in known if about.get("sample")
-    ]
 
 
 def said(first: list[Headline]) -> list[str]:
@@ -281,22 +274,12 @@ def _arms(results: StudyResults, first: list[Headline]) -> list[JSON]:
     """Return what a deployed policy's releases would tell of the arms, for each environment."""
     arms = []
     for lead in first:
-        rows = arms_as_released(results, lead)
-        if rows:
-            where = f"{lead.environment}, " if len(first) > 1 else ""
-            best = lead.best
+        if rows := arms_as_released(results, lead):
+            where, best = f"{lead.environment}, " if len(first) > 1 else "", lead.best
             said = f"{where}{best['algorithm']} at epsilon {best['epsilon']:g}"
-            outcome = lead.about.get("outcome") or "loss"
-            arms.append(
-                {"title": f"{said}, {best['rounds']:,} rounds", "rows": rows} | {"outcome": outcome}
-            )
+            title, outcome = f"{said}, {best['rounds']:,} rounds", lead.about.get("outcome")
+            arms.append({"title": title, "rows": rows, "outcome": outcome or "loss"})
     return arms
-
-
-def _question(table: pl.DataFrame) -> str:
-    names = in_order(table["algorithm"])
-    environments = table["environment"].unique(maintain_order=True).to_list()
-    return f"How do {listed(names)} compare on {listed(environments)}?"
 
 
 def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]]:
@@ -304,11 +287,8 @@ def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]
     shown = [("algorithms", ", ".join(in_order(table["algorithm"])))]
     for axis in SETTINGS:
         values = table[axis].drop_nulls().unique(maintain_order=True).to_list()
-        if not values:
-            continue
-        if axis == "batch" and "batch" not in results.index["grid"]:
-            continue
-        shown.append((axis, ", ".join(v if isinstance(v, str) else f"{v:,}" for v in values)))
+        if values and (axis != "batch" or "batch" in results.index["grid"]):
+            shown.append((axis, ", ".join(map(_plain, values))))
     against = table["against"].unique(maintain_order=True).to_list()
     for name, about in results.environments.items():
         if about["about"]:
@@ -316,11 +296,6 @@ def _setting(results: StudyResults, table: pl.DataFrame) -> list[tuple[str, str]
     shown.append(("regret", f"total loss minus that of {' or '.join(against)}"))
     shown.append(("runs", f"{study['replicates']:,} of each, seed {study['seed']}"))
     return shown
-
-
-def _skipped(results: StudyResults) -> list[str]:
-    counts = Counter(item.reason for item in results.skipped)
-    return [f"{count} times: {reason}" for reason, count in counts.items()]
 
 
 def _promises(table: pl.DataFrame, guarantees: dict[str, Guarantee], led: list[str]) -> list[JSON]:
