@@ -99,8 +99,8 @@ def views(first: Outputs, second: Outputs) -> Iterator[tuple[str, View]]:
         if floats:
             yield f"lowest bit of part {part}", partial(_lowest_bit_of, part)
     for sign, part, other in moments.telling_pairs(MOST_PAIRS):
-        word = "plus" if sign > 0 else "minus"
-        yield f"part {part} {word} part {other}", partial(_pair, sign, part, other)
+        name = f"part {part} {'plus' if sign > 0 else 'minus'} part {other}"
+        yield name, partial(_pair, sign, part, other)
     yield "sum of the parts", lambda outputs: outputs.sum(axis=1)
     yield "largest part", lambda outputs: outputs.max(axis=1)
     yield "smallest part", lambda outputs: outputs.min(axis=1)
@@ -141,11 +141,13 @@ class OutputEvent:
     """A set of outputs, and what to call it."""
 
     name: str
+    view: View
     holds: Callable[[Outputs], NDArray[np.bool_]]
+    """Which outputs are in it, as they look in the view."""
 
     def count(self, outputs: Outputs) -> int:
         """Return how many of the outputs are in the event."""
-        return int(np.count_nonzero(self.holds(outputs)))
+        return int(np.count_nonzero(self.holds(self.view(outputs))))
 
 
 class Family(NamedTuple):
@@ -159,20 +161,17 @@ class Family(NamedTuple):
 
 def candidate_events(first: Outputs, second: Outputs) -> Iterator[Family]:
     """Yield events worth trying, from a sample on either input."""
-    anything = OutputEvent("any output", lambda outputs: np.ones(len(outputs), dtype=np.bool_))
+    anything = OutputEvent("any output", lambda o: o, lambda o: np.ones(len(o), dtype=np.bool_))
     yield _alone(anything, first, second)
     for name, view in views(first, second):
         yield from _in_view(name, view, view(first), view(second))
 
 
 def _in_view(name: str, view: View, first: Outputs, second: Outputs) -> Iterator[Family]:
+    finite = [first, second]
     if first.dtype.kind == "f":
         finite = [sample[np.isfinite(sample)] for sample in (first, second)]
-        one, other = (np.array([np.isnan(sample).sum()]) for sample in (first, second))
-        event = OutputEvent(f"{name} is not a number", lambda outputs: np.isnan(view(outputs)))
-        yield Family(one, other, partial(_the, event))
-    else:
-        finite = [first, second]
+        yield _alone(OutputEvent(f"{name} is not a number", view, np.isnan), first, second)
     samples = [np.sort(sample) for sample in finite]
     pooled = np.sort(np.concatenate(samples))
     values = np.unique(pooled)
@@ -195,11 +194,11 @@ def _thresholds(
     one, other = (np.searchsorted(sample, limits, side="right") for sample in samples)
     yield Family(
         *(one, other),
-        lambda k: OutputEvent(f"{name} <= {limits[k]:.6g}", lambda o: view(o) <= limits[k]),
+        lambda k: OutputEvent(f"{name} <= {limits[k]:.6g}", view, lambda o: o <= limits[k]),
     )
-    rest = samples[0].size - one, samples[1].size - other
     yield Family(
-        *rest, lambda k: OutputEvent(f"{name} > {limits[k]:.6g}", lambda o: view(o) > limits[k])
+        *(samples[0].size - one, samples[1].size - other),
+        lambda k: OutputEvent(f"{name} > {limits[k]:.6g}", view, lambda o: o > limits[k]),
     )
 
 
@@ -211,12 +210,8 @@ def _value_sets(name: str, view: View, values: Outputs, samples: list[Outputs]) 
     )
     ascending = np.argsort((others + 0.5) / (ones + 0.5))
     for order in (ascending, ascending[::-1]):
-        ordered = values[order]
-        yield Family(
-            np.cumsum(ones[order])[:-1],
-            np.cumsum(others[order])[:-1],
-            partial(_among_first, name, view, ordered),
-        )
+        member = partial(_among_first, name, view, values[order])
+        yield Family(np.cumsum(ones[order])[:-1], np.cumsum(others[order])[:-1], member)
 
 
 def _frequent_values(name: str, view: View, first: Outputs, second: Outputs) -> Iterator[Family]:
@@ -225,26 +220,17 @@ def _frequent_values(name: str, view: View, first: Outputs, second: Outputs) -> 
         values, counts = np.unique(sample, return_counts=True)
         most = int(np.argmax(counts))
         if counts[most] > 10:
-            value = values[most : most + 1]
-            one, other = (np.array([np.isin(each, value).sum()]) for each in (first, second))
-            event = OutputEvent(f"{name} = {value[0]}", partial(_is_in, view, value))
-            yield Family(one, other, partial(_the, event))
+            again = partial(np.isin, test_elements=values[most])
+            yield _alone(OutputEvent(f"{name} = {values[most]}", view, again), first, second)
 
 
 def _alone(event: OutputEvent, first: Outputs, second: Outputs) -> Family:
-    one, other = (np.array([event.count(sample)]) for sample in (first, second))
-    return Family(one, other, partial(_the, event))
-
-
-def _the(event: OutputEvent, _index: int) -> OutputEvent:
-    return event
+    """Return a family of one event, from samples as they look in its view."""
+    one, other = (np.array([np.count_nonzero(event.holds(each))]) for each in (first, second))
+    return Family(one, other, lambda _: event)
 
 
 def _among_first(name: str, view: View, ordered: Outputs, index: int) -> OutputEvent:
     chosen = ordered[: index + 1]
     listed = ", ".join(str(value) for value in chosen[:4]) + (", ..." if index > 3 else "")
-    return OutputEvent(f"{name} in {{{listed}}}", partial(_is_in, view, chosen))
-
-
-def _is_in(view: View, chosen: Outputs, outputs: Outputs) -> NDArray[np.bool_]:
-    return np.isin(view(outputs), chosen)
+    return OutputEvent(f"{name} in {{{listed}}}", view, partial(np.isin, test_elements=chosen))

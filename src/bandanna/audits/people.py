@@ -18,55 +18,19 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.advice import Ticket
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
 from bandanna._core.types import DecisionError, InputError
 from bandanna.audits.attack import NO_PROOF, SIGNIFICANCE, AuditResult, audit
-from bandanna.audits.transcript import WatchedRelease, WatchedTally
+from bandanna.audits.transcript import WatchedRelease
 from bandanna.policy import Policy
 from bandanna.policy.facade import policy_from_dict
-from bandanna.privacy.release import Release, Released, Tally
+from bandanna.privacy.release import Release
 
 VISITS = 3
 """How often the person comes in a row, at least twice in every batch."""
 
 SELECTION = 0.5
-
-
-class NumberedRelease(WatchedRelease):
-    """Keeps what every batch counted and published, by the batch's number."""
-
-    def __init__(self, inside: Release, *, blind: bool) -> None:
-        super().__init__(inside, blind=blind)
-        self.counted: list[int] = []
-        self.values: dict[int, NDArray[np.float64]] = {}
-
-    def start(self, size: int | None = None) -> WatchedTally:
-        """Open a batch."""
-        self.counted.append(0)
-        return NumberedTally(self, self._inside.start(size), blind=self._blind)
-
-
-class NumberedTally(WatchedTally):
-    """Counts in the open; blind, what it publishes is always the same."""
-
-    def __init__(self, release: NumberedRelease, inside: Tally, *, blind: bool) -> None:
-        super().__init__(inside, release.published, blind=blind)
-        self._release, self._number = release, len(release.counted) - 1
-
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
-        """Count a loss."""
-        self._release.counted[self._number] += units
-        super().add(units, ticket)
-
-    def publish(self) -> Released:
-        """Publish, or something that is always the same."""
-        released = super().publish()
-        self._release.values[self._number] = np.atleast_1d(np.array(released))
-        if not self._blind:
-            return released
-        return 0.5 if isinstance(released, float) else np.zeros_like(released)
 
 
 @dataclass(frozen=True)
@@ -92,8 +56,11 @@ class PersonAudit:
             f"{'passed' if self.passed else 'FAILED'}: one person changed {self.batches} batches "
             f"({self.allowed} allowed), by at most {self.most:g} losses (1 allowed)"
         ]
-        lines += [] if self.attack is None else [str(self.attack)]
-        return "\n".join([*lines, NO_PROOF] if self.passed and self.attack is None else lines)
+        if self.attack is not None:
+            lines.append(str(self.attack))
+        elif self.passed:
+            lines.append(NO_PROOF)
+        return "\n".join(lines)
 
 
 def audit_person(
@@ -134,9 +101,9 @@ def audit_person(
 
 
 def _counted(policy: Policy, loss: float, batches: int, seed: int) -> list[int]:
-    release = NumberedRelease(policy.recipe.release, blind=True)
+    release = WatchedRelease(policy.recipe.release, blind=True, constant=True)
     _play(policy, release, loss, batches, [seed, 0])
-    return release.counted[:batches]
+    return [tally.counted for tally in release.tallies[:batches]]
 
 
 def _published(
@@ -145,16 +112,16 @@ def _published(
     """Return what the batches published that the person is in, which everyone may know."""
 
     def run(number: int) -> NDArray[np.float64]:
-        release = NumberedRelease(policy.recipe.release, blind=False)
+        release = WatchedRelease(policy.recipe.release)
         _play(policy, release, loss, batches, [*seed, number])
-        seen = np.array([release.values[batch] for batch in where.tolist()])
+        seen = np.array([release.tallies[batch].published for batch in where.tolist()])
         return np.append(seen.ravel(), seen.sum())
 
     return lambda count: np.array([run(number) for number in range(count)])
 
 
 def _play(
-    policy: Policy, release: NumberedRelease, loss: float, batches: int, seed: list[int]
+    policy: Policy, release: WatchedRelease, loss: float, batches: int, seed: list[int]
 ) -> None:
     """Play until the first so many batches have closed; nobody else has a loss."""
     low, high = policy.loss_range

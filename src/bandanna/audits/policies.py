@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,21 +57,17 @@ def audit_canaries(
         guesses = np.where((guesses == 0) & (sums > 0.0).any(axis=1), -1, guesses)
     made = guesses >= 0
     right = int(np.count_nonzero(guesses[made] == coins[made]))
-    return _judge(right, int(made.sum()), batches, policy.guarantee.epsilon, significance)
-
-
-def _judge(right: int, made: int, batches: int, claimed: float, significance: float) -> AuditResult:
-    share = lower_limit(right, made, significance)
-    epsilon = math.log(share / (1.0 - share)) if share > 0.5 else 0.0
+    judged = int(made.sum())
+    share = lower_limit(right, judged, significance)
     return AuditResult(
-        epsilon=epsilon,
-        claimed=claimed,
+        epsilon=math.log(share / (1.0 - share)) if share > 0.5 else 0.0,
+        claimed=policy.guarantee.epsilon,
         delta=0.0,
         significance=significance,
         draws=batches,
-        event=f"{right:,} of {made:,} guesses of canaries were right",
-        first_share=right / made if made else 0.0,
-        second_share=1.0 - right / made if made else 0.0,
+        event=f"{right:,} of {judged:,} guesses of canaries were right",
+        first_share=right / judged if judged else 0.0,
+        second_share=1.0 - right / judged if judged else 0.0,
     )
 
 
@@ -82,30 +79,26 @@ def side_door(policy: Policy, *, seed: int = 0) -> str:
     """Return how losses show in a fresh copy of a policy whose releases are blind; or nothing."""
     batches = max(50, min(BATCHES, ROUNDS // policy.batch))
     anything = np.random.default_rng([seed, 3]).random(1009)
-    inputs: dict[str, Losses] = {
-        "every loss is the largest": lambda decision: 1.0,
-        "losses are random": lambda decision: float(anything[decision.round % anything.size]),
+    nothing: Losses = lambda decision: 0.0  # noqa: E731
+    largest: Before = lambda batch, position: 1.0  # noqa: E731
+    same = "though what was published is the same"
+    inputs: dict[str, tuple[Losses, Before]] = {
+        f"every loss is the largest, {same}": (lambda decision: 1.0, largest),
+        f"losses are random, {same}": (
+            lambda decision: float(anything[decision.round % anything.size]),
+            largest,
+        ),
     }
+    if policy.spec.adjust is not None:
+        inputs["what was known before is another number"] = nothing, lambda batch, position: 0.0
     for delay in (0, 2 * policy.batch + 1):
-        none, again = (
-            watch(policy, lambda decision: 0.0, batches, [seed], blind=True, delay=delay)
-            for _ in range(2)
-        )
-        if _difference(none, again):
+        play = partial(watch, policy, batches=batches, seed=[seed], blind=True, delay=delay)
+        none = play(nothing)
+        if _difference(none, play(nothing)):
             return "the policy does not repeat itself when its random numbers do"
-        for name, losses in inputs.items():
-            seen = watch(policy, losses, batches, [seed], blind=True, delay=delay)
-            difference = _difference(none, seen)
-            if difference:
-                return f"{difference} when {name}, though what was published is the same"
-        if policy.spec.adjust is not None:
-            lowest: Before = lambda batch, position: 0.0  # noqa: E731
-            seen = watch(
-                policy, lambda _: 0.0, batches, [seed], blind=True, delay=delay, before=lowest
-            )
-            difference = _difference(none, seen)
-            if difference:
-                return f"{difference} when what was known before is another number"
+        for name, (losses, before) in inputs.items():
+            if difference := _difference(none, play(losses, before=before)):
+                return f"{difference} when {name}"
     return ""
 
 

@@ -18,6 +18,7 @@ from bandanna.policy.transitions import batch_with_room
 from bandanna.privacy.columns import Columns, ColumnsTally, Published
 from bandanna.privacy.release import Release, Released, Tally
 
+Floats = NDArray[np.float64]
 Losses = Callable[[Decision], float]
 """The loss of a decision, from 0 to 1."""
 Before = Callable[[int, int], float]
@@ -28,13 +29,18 @@ class WatchedRelease:
     """Passes on to another release and keeps what was published: that is public anyway.
 
     ``blind`` hides the losses from the release inside: what it publishes then has nothing to do
-    with them, while everything else about the policy is as it was.
+    with them, while everything else about the policy is as it was. ``constant`` hides its noise
+    too: what the policy learns from is always the same.
     """
 
-    def __init__(self, inside: Release, *, blind: bool = False, arms: int = 0) -> None:
+    def __init__(
+        self, inside: Release, *, blind: bool = False, constant: bool = False, arms: int = 0
+    ) -> None:
         self._inside = inside
-        self._blind = blind
-        self.published: list[NDArray[np.float64]] = []
+        self._blind, self._constant = blind, constant
+        self.published: list[Floats] = []
+        self.tallies: list[WatchedTally] = []
+        """All batches that were opened, in their order."""
         self._arms = arms
         """Where phases are played, how many arms there are."""
 
@@ -43,52 +49,49 @@ class WatchedRelease:
 
     def start(self, size: int | None = None) -> WatchedTally:
         """Open a batch of the release inside."""
-        return WatchedTally(self._inside.start(size), self.published, blind=self._blind)
+        return WatchedTally(self._inside.start(size), self)
 
     def start_phase(self) -> WatchedTally:
         """Open a phase of the release inside."""
-        inside = self._inside.start_phase()
-        return WatchedTally(inside, self.published, blind=self._blind, arms=self._arms)
+        return WatchedTally(self._inside.start_phase(), self)
 
 
 class WatchedTally:
-    """Passes on to another tally and keeps what was published."""
+    """Passes on to another tally, and keeps what was counted and what was published."""
 
-    def __init__(
-        self,
-        inside: Tally,
-        published: list[NDArray[np.float64]],
-        *,
-        blind: bool,
-        arms: int = 0,
-    ) -> None:
-        self._inside = inside
-        self._published = published
-        self._blind = blind
-        self._arms = arms
+    published: Floats
+
+    def __init__(self, inside: Tally, release: WatchedRelease) -> None:
+        self._inside, self._release = inside, release
+        self.counted = 0
+        release.tallies.append(self)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inside, name)
 
     def add(self, units: int, ticket: Ticket | None = None) -> None:
         """Count a loss, or a 0 in its place."""
-        self._inside.add(0 if self._blind else units, ticket)
+        self.counted += units
+        self._inside.add(0 if self._release._blind else units, ticket)
 
     def add_to(self, arm: int, units: int) -> None:
         """Count a loss of an arm, or a 0 in its place."""
-        self._inside.add_to(arm, 0 if self._blind else units)
+        self._inside.add_to(arm, 0 if self._release._blind else units)
 
     def publish(self) -> Released:
         """Publish, and keep what was published: of a phase, the sum of each arm."""
-        counts = self._inside.counts if self._arms else {}
+        arms = self._release._arms
+        counts = self._inside.counts if arms else {}
         released = self._inside.publish()
-        seen = np.atleast_1d(np.array(released))
-        if self._arms:
-            seen = np.zeros(self._arms)
+        self.published = np.atleast_1d(np.array(released))
+        if arms:
+            self.published = np.zeros(arms)
             for (arm, count), mean in zip(counts.items(), np.atleast_1d(released), strict=True):
-                seen[arm] = count * mean
-        self._published.append(seen)
-        return released
+                self.published[arm] = count * mean
+        self._release.published.append(self.published)
+        if not self._release._constant:
+            return released
+        return 0.5 if isinstance(released, float) else np.zeros_like(released)
 
 
 class WatchedColumns:
@@ -98,30 +101,28 @@ class WatchedColumns:
         self._inside = inside
         self._arms = arms
         self._blind = blind
-        self.published: list[NDArray[np.float64]] = []
+        self.published: list[Floats] = []
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inside, name)
 
     def start(self) -> WatchedColumnsTally:
         """Open a batch of the columns inside."""
-        return WatchedColumnsTally(self._inside.start(), self, blind=self._blind)
-
-    def keep(self, released: list[Published]) -> None:
-        """Keep the sums of a batch: one for each arm and column in phases, else one a column."""
         seen = np.zeros((max(self._arms, 1), len(self._inside)))
-        for arm, count, means in released:
-            seen[arm if self._arms else 0] = count * np.array(means)
-        self.published.append(seen)
+        return WatchedColumnsTally(self._inside.start(), self.published, seen, blind=self._blind)
 
 
 class WatchedColumnsTally(ColumnsTally):
-    """Passes on to another tally and keeps what was published."""
+    """Passes on to another tally and keeps what was published.
 
-    def __init__(self, inside: ColumnsTally, kept: WatchedColumns, *, blind: bool) -> None:
-        self._inside = inside
-        self._kept = kept
-        self._blind = blind
+    These are sums: in phases one for each arm and column, else one a column.
+    """
+
+    def __init__(
+        self, inside: ColumnsTally, kept: list[Floats], seen: Floats, *, blind: bool
+    ) -> None:
+        self._inside, self._blind = inside, blind
+        self._kept, self._seen = kept, seen
         self.values = inside.values
 
     def add(self, arm: int, values: tuple[int, ...]) -> None:
@@ -131,7 +132,9 @@ class WatchedColumnsTally(ColumnsTally):
     def publish(self) -> list[Published]:
         """Publish, and keep what was published."""
         released = self._inside.publish()
-        self._kept.keep(released)
+        for arm, count, means in released:
+            self._seen[arm if len(self._seen) > 1 else 0] = count * np.array(means)
+        self._kept.append(self._seen)
         return released
 
 
@@ -139,12 +142,12 @@ class Seen(NamedTuple):
     """What an observer of one run sees."""
 
     decisions: list[Decision]
-    published: list[NDArray[np.float64]]
+    published: list[Floats]
     learned: str
     """Everything learned, where a policy shows it: it follows from what was published."""
-    metrics: list[NDArray[np.float64]]
+    metrics: list[Floats]
     """Published sums of metrics, one row for each arm of a phase; empty without metrics."""
-    squares: list[NDArray[np.float64]]
+    squares: list[Floats]
     """The same of squares, of losses and of metrics."""
 
 
@@ -172,7 +175,7 @@ def watch(
     watched = WatchedRelease(inside, blind=blind, arms=arms)
     copy._parts.release = cast(Release, watched)
     ranges, columns = policy.spec.metrics or {}, copy._parts.columns
-    kept: list[NDArray[np.float64]] = []
+    kept: list[Floats] = []
     squares: list[bool] = []
     if columns is not None:
         drawn = policy._parts.columns if exact else columns
@@ -185,17 +188,16 @@ def watch(
     waiting: deque[Decision] = deque()
     decisions: list[Decision] = []
     while len(watched.published) < batches:
+        room = batch_with_room(copy.state)
+        batch = copy.state.batches if room is None else room.number
         if policy.spec.adjust is not None:
-            room = batch_with_room(copy.state)
-            where = (copy.state.batches, 0) if room is None else (room.number, len(room.losses))
-            decision = copy.decide(before=low + (high - low) * before(*where))
+            known = before(batch, 0 if room is None else len(room.losses))
+            decision = copy.decide(before=low + (high - low) * known)
         elif policy.experts is None:
             decision = copy.decide()
         else:
             votes = advice_rng.integers(0, len(policy.arms), policy.experts)
-            room = batch_with_room(copy.state)
-            unanimous = agreed == (copy.state.batches if room is None else room.number)
-            decision = copy.decide(votes * 0 if unanimous else votes)
+            decision = copy.decide(votes * 0 if agreed == batch else votes)
         decisions.append(decision)
         waiting.append(decision)
         while len(waiting) > delay and len(watched.published) < batches:
