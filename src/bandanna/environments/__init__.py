@@ -37,20 +37,12 @@ from bandanna.environments.tables import LossTable, read_losses
 from bandanna.environments.trial import TREATMENTS, ClinicalTrial, TrialExperts, trial_outcomes
 
 ENVIRONMENTS: dict[str, Callable[..., Environment | ExpertEnvironment]] = {
-    "bernoulli": Bernoulli,
-    "switching": Switching,
-    "drift": SinusoidalDrift,
-    "constrained": ConstrainedAdversary,
-    "punish-repeats": PunishRepeats,
-    "punish-leader": PunishLeader,
-    "barrier": Barrier,
-    "trial": ClinicalTrial,
-    "returning": Returning,
-    "one-good": OneGoodExpert,
-    "clustered": ClusteredExperts,
-    "switching-experts": SwitchingExperts,
-    "digits": DigitsExperts,
-    "trial-rules": TrialExperts,
+    kind.name: kind
+    for kind in (
+        *(Bernoulli, Switching, SinusoidalDrift, ConstrainedAdversary, PunishRepeats, PunishLeader),
+        *(Barrier, ClinicalTrial, Returning, OneGoodExpert, ClusteredExperts, SwitchingExperts),
+        *(DigitsExperts, TrialExperts),
+    )
 }
 """Environments that can be asked for by name; those that have no parameter ``arms`` or ``experts``
 bring their own. ``register`` adds one."""

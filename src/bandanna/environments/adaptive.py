@@ -6,7 +6,6 @@ while, so that batches stay cheap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 from bandanna._core import checks
 from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
-from bandanna._core.streams import Stream, new_stream
-from bandanna.environments.base import Environment, Memory, realised_once, register, sum_losses_once
+from bandanna._core.streams import Stream
+from bandanna.environments.base import Environment, Memory, register
 
 NONE_YET = -1
 
@@ -33,15 +32,6 @@ class _Adversary(Environment):
     def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
         """Refuse: the totals depend on the arms played; the simulator records them."""
         raise NotImplementedError("an adaptive adversary's totals are known only after a run")
-
-    def replay(self, plays: Iterable[int]) -> tuple[int, NDArray[np.int64]]:
-        """Return the player's total and every arm's realised total for a sequence of arms."""
-        memory, stream, total = self.memory(), new_stream(0), 0
-        for t, arm in enumerate(plays):
-            total += sum_losses_once(self.params(), memory, int(arm), t, t + 1, stream)
-        totals = np.zeros(self.arms, dtype=np.int64)
-        realised_once(self.params(), memory, totals)
-        return total, totals
 
 
 class RepeatParams(NamedTuple):
@@ -87,12 +77,6 @@ def _sum_repeats(
     memory[1 + arm] += repeats
     memory[0] = arm
     return (repeats + (1 if last == arm else 0)) * UNITS
-
-
-@step
-def _realised_repeats(params: RepeatParams, memory: Memory, totals: NDArray[np.int64]) -> None:
-    for arm in range(params.arms):
-        totals[arm] = memory[1 + arm] * UNITS
 
 
 class LeaderParams(NamedTuple):
@@ -143,10 +127,12 @@ def _sum_leader(
 
 
 @step
-def _realised_leader(params: LeaderParams, memory: Memory, totals: NDArray[np.int64]) -> None:
-    for arm in range(params.arms):
-        totals[arm] = memory[params.arms + arm] * UNITS
+def _realised(params: NamedTuple, memory: Memory, totals: NDArray[np.int64]) -> None:
+    """Write every arm's total, which both remember last."""
+    before = memory.size - totals.size
+    for arm in range(totals.size):
+        totals[arm] = memory[before + arm] * UNITS
 
 
-register(RepeatParams, _sum_repeats, _realised_repeats)
-register(LeaderParams, _sum_leader, _realised_leader)
+register(RepeatParams, _sum_repeats, _realised)
+register(LeaderParams, _sum_leader, _realised)

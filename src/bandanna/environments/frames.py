@@ -165,7 +165,9 @@ def _read_file(path: Path, names: Sequence[str]) -> dict[str, Column]:
             lazy = pl.scan_parquet(path)
             require_names(names, lazy.collect_schema().names(), str(path))
         else:
-            _require_in_first_line(names, _first_line(path), path)
+            known = _first_line(path)
+            require_names(names, known, str(path))
+            require_once(names, known, str(path))
             lazy = pl.scan_csv(path, infer_schema_length=None, null_values=MISSING)
         frame = lazy.select(list(dict.fromkeys(names))).collect()
     except OSError as error:
@@ -227,12 +229,6 @@ def check_first_line(name: str, head: bytes) -> list[str]:
                 f"decimal numbers, or read it yourself and give a data frame."
             )
     return next(csv.reader([first]), [""])
-
-
-def _require_in_first_line(names: Sequence[str], known: list[str], path: Path) -> None:
-    """Require columns of a CSV file, once each."""
-    require_names(names, known, str(path))
-    require_once(names, known, str(path))
 
 
 def require_once(names: Sequence[str], known: Sequence[str], where: str) -> None:

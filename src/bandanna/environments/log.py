@@ -70,6 +70,11 @@ class Log:
         shares: Floats = cells[self.segments * width + self.arms] / counts[self.segments]
         return shares
 
+    def blocks(self, count: int) -> tuple[Integers, Integers]:
+        """Cut the rows into as many blocks: the edges of these, and the block of each row."""
+        edges = np.rint(np.linspace(0, self.size, count + 1)).astype(np.int64)
+        return edges, np.searchsorted(edges, np.arange(self.size), side="right") - 1
+
     def content(self) -> str:
         """Return a hash of all that simulations depend on."""
         digest = hashlib.sha256(repr((self.arm_names, self.loss_range, self.ordered)).encode())
@@ -203,9 +208,7 @@ def _missing(values: Column) -> NDArray[np.bool_]:
     if values.dtype.kind == "O":
         nothing: NDArray[np.bool_] = np.array([_is_nothing(value) for value in values])
         return nothing
-    kinds = {"f": np.isnan, "M": np.isnat, "m": np.isnat}
-    check = kinds.get(values.dtype.kind)
-    return np.zeros(values.shape, dtype=bool) if check is None else check(values)
+    return np.asarray(values != values)  # noqa: PLR0124  # NaN and NaT
 
 
 def _refuse_missing(what: str, column: str, missing: NDArray[np.bool_]) -> None:
@@ -246,10 +249,8 @@ def moments(column: str, values: NDArray[Any]) -> NDArray[Any]:
     >>> np.argsort(moments("day", when)).tolist()
     [2, 0, 1]
     """
-    if values.dtype.kind not in "OUS":
-        return values
-    if not all(isinstance(value, str | bytes) for value in values):
-        return values  # dates of Python's own, which sort
+    if values.dtype.kind not in "OUS" or not all(isinstance(v, str | bytes) for v in values):
+        return values  # numbers, or dates of Python's own, which sort
     texts = [value.decode() if isinstance(value, bytes) else value.strip() for value in values]
     try:
         return np.array([float(text) for text in texts])
@@ -263,19 +264,18 @@ def moments(column: str, values: NDArray[Any]) -> NDArray[Any]:
             f"column {column!r} cannot be put in order of time: row {parts.index(None) + 1:,} has "
             f"neither a number nor a date. Write dates with the year first, such as 2024-01-31."
         )
-    dates = [(int(part[1]), int(part[2]), part[3], part[4] or "") for part in parts if part]
-    days_first = any(first > 12 for first, *_ in dates)
-    months_first = any(second > 12 for _, second, *_ in dates)
-    if days_first == months_first:
+    dates = [part for part in parts if part]
+    days_first = any(int(date[1]) > 12 for date in dates)
+    if days_first == any(int(date[2]) > 12 for date in dates):
         raise InputError(
             f"column {column!r} has dates with the year last, and nothing tells days from months. "
             f"Write them with the year first, such as 2024-01-31."
         )
+    month, day = (2, 1) if days_first else (1, 2)
     return np.array(
         [
-            f"{year}-{second if days_first else first:02}-{first if days_first else second:02} "
-            f"{_hour(hour)}"
-            for first, second, year, hour in dates
+            f"{date[3]}-{int(date[month]):02}-{int(date[day]):02} {_hour(date[4] or '')}"
+            for date in dates
         ]
     )
 
@@ -316,10 +316,6 @@ class SampledArm(NamedTuple):
     """Standard error of the mean. One row at each end of the range is added for it, so that an arm
     whose few rows are all alike is not taken for certain."""
     few: bool
-
-    def to_dict(self) -> JSON:
-        """Return it as plain values."""
-        return {**self._asdict(), "standard_error": self.error}
 
 
 @dataclass(frozen=True)
@@ -368,7 +364,7 @@ class LogSample:
     def to_dict(self) -> JSON:
         """Return it as plain values."""
         return {
-            "arms": [arm.to_dict() for arm in self.arms],
+            "arms": [{**arm._asdict(), "standard_error": arm.error} for arm in self.arms],
             "best": self.best,
             "clearly": self.clearly,
             "near": list(self.near),

@@ -16,11 +16,11 @@ from bandanna._core.grid import UNITS, LossRange
 from bandanna._core.private_inputs import private_inputs
 from bandanna._core.streams import Stream, binomial, uniform
 from bandanna._core.types import InputError
-from bandanna.environments.base import Environment, Memory, edges_of_best, register
+from bandanna.environments.base import Memory, register
 from bandanna.environments.experts import ExpertEnvironment
 from bandanna.environments.log import Floats, Integers, Log, LogSample, read_log, sample_of
 from bandanna.environments.returning import log_by_person
-from bandanna.environments.synthetic import segment_of
+from bandanna.environments.synthetic import Steps, segment_of
 
 
 class ResampleParams(NamedTuple):
@@ -116,17 +116,6 @@ SURE = 6.0
 """Standard deviations: what is sure that far goes wrong less often than once in 10^8 runs."""
 
 
-class Tables(NamedTuple):
-    """The different losses of each block and arm."""
-
-    starts: NDArray[np.int64]
-    values: NDArray[np.int64]
-    chances: NDArray[np.float64]
-    upto: NDArray[np.float64]
-    means: NDArray[np.float64]
-    """(blocks, arms), as losses from 0 to 1."""
-
-
 def usual_blocks(log: Log) -> int:
     """Return how many blocks to cut a log into."""
     if not log.ordered:
@@ -135,11 +124,14 @@ def usual_blocks(log: Log) -> int:
     return max(1, min(BLOCKS, rarest // ROWS))
 
 
-def block_tables(log: Log, blocks: int) -> Tables:
-    """Weigh rows by one over their propensity, and add up equal losses."""
+def block_tables(log: Log, blocks: int) -> tuple[ResampleParams, Floats]:
+    """Weigh rows by one over their propensity, and add up equal losses.
+
+    Returns the log as compiled code reads it, with edges that count rows, and the means by block
+    and arm, as losses from 0 to 1.
+    """
     weights = 1.0 / log.chances()
-    ends = np.rint(np.linspace(0, log.size, blocks + 1)).astype(np.int64)
-    block_of = np.searchsorted(ends, np.arange(log.size), side="right") - 1
+    edges, block_of = log.blocks(blocks)
     width = len(log.arm_names)
     starts, values, chances = [0], [], []
     means = np.zeros((blocks, width))
@@ -158,13 +150,15 @@ def block_tables(log: Log, blocks: int) -> Tables:
             starts.append(starts[-1] + outcomes.size)
             means[block, arm] = float(share @ outcomes) / UNITS
     upto = [np.minimum(np.cumsum(share), 1.0) for share in chances]
-    return Tables(
+    tables = ResampleParams(
+        edges,
+        width,
         np.array(starts, dtype=np.int64),
         np.concatenate(values).astype(np.int64),
         np.concatenate(chances),
         np.concatenate(upto),
-        means,
     )
+    return tables, means
 
 
 def replay_rounds(log: Log) -> int:
@@ -196,7 +190,7 @@ def replay_rounds(log: Log) -> int:
 How = Literal["resample", "replay"]
 
 
-class Logged(Environment):
+class Logged(Steps):
     """A log of decisions and their outcomes, for rehearsing what a policy would have done.
 
     A log knows the outcome of the arm that was played and of no other. There are two ways to use
@@ -297,14 +291,14 @@ class Logged(Environment):
         self.arm_names, self.arms = self.log.arm_names, len(self.log.arm_names)
         self.loss_range = self.log.loss_range
         count = usual_blocks(self.log) if blocks is None else checks.whole("blocks", blocks, 1)
-        self._tables = block_tables(self.log, count)
+        self._tables, self._means = block_tables(self.log, count)
         self._set_rounds(rounds)
 
     def of(self, log: Log) -> Logged:
         """Return the same for other outcomes."""
         other = self.environment(self.rounds)
         other.log, other.loss_range = log, log.loss_range
-        other._tables = block_tables(log, len(self._tables.means))
+        other._tables, other._means = block_tables(log, len(self._means))
         return other
 
     def as_environment(self, rounds: int | None = None) -> Logged | AdvisedLog:
@@ -312,7 +306,7 @@ class Logged(Environment):
         sized = self.environment(self.rounds if rounds is None else rounds)
         if self.log.advice is None:
             return sized
-        return AdvisedLog(self.log, sized.rounds, len(self._tables.means))
+        return AdvisedLog(self.log, sized.rounds, len(self._means))
 
     def environment(self, rounds: int | None = None) -> Logged:
         """Return the same log for another number of rounds, without its advice."""
@@ -330,7 +324,7 @@ class Logged(Environment):
                 f"replay uses each row at most once: {log.name} has {log.size:,} rows, enough for "
                 f"{most:,} rounds; got {rounds:,}. To rehearse more, resample."
             )
-        count = self._tables.means.shape[0]
+        count = len(self._means)
         self._edges = np.rint(np.linspace(0, self.rounds, count + 1)).astype(np.int64)
         blocks = f", in {count} blocks of time" if count > 1 else ""
         rows = f"{log.size:,} rows"
@@ -352,18 +346,18 @@ class Logged(Environment):
     @property
     def content(self) -> str:
         """A hash of all that the losses depend on, beside the rounds."""
-        return f"{self.log.content()}-{self.how}-{self._tables.means.shape[0]}"
+        return f"{self.log.content()}-{self.how}-{len(self._means)}"
 
     @property
     def steady(self) -> bool:
         """Whether every arm's outcomes have one law: the log is not in blocks of time."""
-        return len(self._tables.means) == 1
+        return len(self._means) == 1
 
     @property
     def means(self) -> NDArray[np.float64]:
         """Each arm's mean outcome, in the log's own units."""
         shares = np.diff(self._edges) / self.rounds
-        means = self.span * (shares @ self._tables.means)
+        means = self.span * (shares @ self._means)
         low, high = self.loss_range
         outcomes: NDArray[np.float64] = high - means if self.reward else low + means
         return outcomes
@@ -371,27 +365,13 @@ class Logged(Environment):
     def params(self) -> ResampleParams | ReplayParams:
         """Return the log as compiled code reads it."""
         if self.how == "resample":
-            tables = self._tables
-            losses = tables.starts, tables.values, tables.chances, tables.upto
-            return ResampleParams(self._edges, self.arms, *losses)
+            return self._tables._replace(edges=self._edges)
         chances = self.log.chances()
         return ReplayParams(self.log.arms, self.log.units, chances.min() / chances)
 
     def memory(self) -> NDArray[np.int64]:
         """Return the row of the log at which a replay is."""
         return np.zeros(1, dtype=np.int64)
-
-    @property
-    def edges(self) -> NDArray[np.int64] | None:
-        """Rounds at which another arm is best, by blocks of time."""
-        return edges_of_best(self._edges, self._tables.means)
-
-    def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return each arm's expected total loss before each of the given rounds."""
-        edges = self._edges
-        played = np.clip(stops[:, None] - edges[None, :-1], 0, np.diff(edges)[None, :])
-        totals: NDArray[np.float64] = played @ self._tables.means
-        return totals
 
 
 class _ArmRows(NamedTuple):
@@ -438,8 +418,7 @@ class AdvisedLog(ExpertEnvironment):
         self.loss_range = log.loss_range
         self._check_size()
         self._votes = log.advice.astype(vote_type(self.arms))
-        self._edges = np.rint(np.linspace(0, log.size, blocks + 1)).astype(np.int64)
-        block_of = np.searchsorted(self._edges, np.arange(log.size), side="right") - 1
+        self._edges, block_of = log.blocks(blocks)
         patterns = np.unique(log.advice, axis=0, return_inverse=True)[1].ravel()
         count = int(patterns.max()) + 1
         self._cells = (block_of * count + patterns).astype(np.int64)

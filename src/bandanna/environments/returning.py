@@ -14,9 +14,9 @@ from bandanna._core.compiled import step
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, binomial, uniform
 from bandanna._core.types import InputError
-from bandanna.environments.base import Environment, Memory, register
+from bandanna.environments.base import Memory, register
 from bandanna.environments.log import Integers, Log
-from bandanna.environments.synthetic import one_better
+from bandanna.environments.synthetic import Steps, one_better
 
 
 def slots_of(groups: Integers) -> tuple[Integers, Integers]:
@@ -65,7 +65,7 @@ class ReturningParams(NamedTuple):
     again: float
 
 
-class Returning(Environment):
+class Returning(Steps):
     """Persons with slots: each visits several times, and every visit's loss is 0 or 1.
 
     A round is a slot, and its loss the mean over the person's visits, rounded to the grid half to
@@ -105,23 +105,19 @@ class Returning(Environment):
         gap: float = 0.2,
     ) -> None:
         means = arms if isinstance(arms, Sequence) else one_better(checks.arms(arms), 0, gap)
-        self._means = np.array([checks.within("a mean", mean, 0.0, 1.0) for mean in means])
+        self._means = np.array([[checks.within("a mean", mean, 0.0, 1.0) for mean in means]])
         self.arms = checks.arms(self._means.size)
         self.rounds = checks.rounds(rounds)
+        self._edges = np.array([0, self.rounds])
         again = checks.within("returning", returning, 0.0, 0.999)
         if visits is not None and again > 0.0:
             raise InputError("give returning= or visits=, not both.")
         often = 1 if visits is None else checks.whole("visits", visits, 1, 10**6)
-        self._params = ReturningParams(self._means, often, again)
+        self._params = ReturningParams(self._means[0], often, again)
 
     def params(self) -> ReturningParams:
         """Return the means and how often people come."""
         return self._params
-
-    def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return each arm's expected total loss before each of the given rounds."""
-        totals: NDArray[np.float64] = stops[:, None] * self._means
-        return totals
 
 
 @step

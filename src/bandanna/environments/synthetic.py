@@ -20,6 +20,27 @@ from bandanna._core.types import InputError
 from bandanna.environments.base import Environment, Memory, edges_of_best, register
 
 
+class Steps(Environment):
+    """Means that are constant between edges."""
+
+    _edges: NDArray[np.int64]
+    """Of the segments: the first 0, the last the number of rounds."""
+    _means: NDArray[np.float64]
+    """By segment and arm, of losses from 0 to 1."""
+
+    @property
+    def edges(self) -> NDArray[np.int64] | None:
+        """Rounds at which the best arm changes."""
+        return edges_of_best(self._edges, self._means)
+
+    def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return each arm's (expected) total loss before each of the given rounds."""
+        edges = self._edges
+        played = np.clip(stops[:, None] - edges[None, :-1], 0, np.diff(edges)[None, :])
+        totals: NDArray[np.float64] = played @ self._means
+        return totals
+
+
 class SegmentParams(NamedTuple):
     """Edges of the segments (first 0, last the number of rounds), and means by segment and arm."""
 
@@ -28,7 +49,7 @@ class SegmentParams(NamedTuple):
     bernoulli: bool
 
 
-class Segments(Environment):
+class Segments(Steps):
     """Piecewise-constant means.
 
     Parameters
@@ -59,24 +80,12 @@ class Segments(Environment):
         self.comparator = "expected" if bernoulli else "realised"
         if not bernoulli:
             table = np.rint(table * UNITS) / UNITS  # the losses really played
-        edges = np.concatenate(([0], np.cumsum(sizes)))
-        self._params = SegmentParams(edges, table, bool(bernoulli))
+        self._edges, self._means = np.concatenate(([0], np.cumsum(sizes))), table
+        self._params = SegmentParams(self._edges, table, bool(bernoulli))
 
     def params(self) -> SegmentParams:
         """Return edges and means."""
         return self._params
-
-    @property
-    def edges(self) -> NDArray[np.int64] | None:
-        """Rounds at which the best arm changes."""
-        return edges_of_best(self._params.edges, self._params.means)
-
-    def arm_totals(self, stops: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return each arm's (expected) total loss before each of the given rounds."""
-        edges, means, _ = self._params
-        played = np.clip(stops[:, None] - edges[None, :-1], 0, np.diff(edges)[None, :])
-        totals: NDArray[np.float64] = played @ means
-        return totals
 
 
 @step

@@ -157,7 +157,11 @@ def read_losses(
     try:
         if person is not None and (advice is not None or path.suffix == ".npy"):
             raise InputError("a column of persons goes with .csv and .parquet, without advice.")
-        table = _read_numpy(path) if path.suffix == ".npy" else _read_numbers(path, person)
+        if path.suffix == ".npy":
+            array = _load_array(path)
+            table = _Table(array, _numbered("arm", array.shape[1] if array.ndim == 2 else 0))
+        else:
+            table = _read_numbers(path, person)
         units = array_to_units(table.losses, table.where, (low, high))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}.") from None
@@ -172,12 +176,6 @@ def read_losses(
     losses = np.asarray(table.losses, dtype=np.float64)
     about = path.name, losses, table.arms, content.hexdigest()
     return LossFile(*about, (low, high), said, experts)
-
-
-def _read_numpy(path: Path) -> _Table:
-    losses = _load_array(path)
-    count = losses.shape[1] if losses.ndim == 2 else 0
-    return _Table(losses, _numbered("arm", count))
 
 
 def _load_array(path: Path) -> NDArray[np.generic]:

@@ -125,16 +125,8 @@ def treatment_rules() -> Rules:
     table = trial_table()
     low = (table["cd4"] < LOW_CD4).astype(np.int64)
     stratum = (table["history"] - 1) * 4 + table["symptom"] * 2 + low
-    count = int(stratum.max()) + 1
-    risks = np.array(
-        [
-            [
-                table["event"][(stratum == s) & (table["arm"] == arm)].mean()
-                for arm in range(len(TREATMENTS))
-            ]
-            for s in range(count)
-        ]
-    )
+    cell = stratum * len(TREATMENTS) + table["arm"]
+    risks = np.bincount(cell, weights=table["event"]) / np.bincount(cell)
     questions = {
         f"CD4 below {LOW_CD4}": low == 1,
         "treated before": table["history"] > 1,
@@ -150,4 +142,9 @@ def treatment_rules() -> Rules:
         for yes, no in permutations(range(len(TREATMENTS)), 2):
             names.append(f"{question}: {TREATMENTS[yes]}, otherwise {TREATMENTS[no]}")
             votes.append(np.where(answer, yes, no))
-    return Rules(tuple(names), np.array(votes, dtype=np.uint8).T.copy(), stratum, risks)
+    return Rules(
+        tuple(names),
+        np.array(votes, dtype=np.uint8).T.copy(),
+        stratum,
+        risks.reshape(-1, len(TREATMENTS)),
+    )
