@@ -88,7 +88,10 @@ def test_growing_batches_follow_experts_as_the_simulator_does() -> None:
         lost += int(units[t, decision.index])
         online.observe(decision, loss=losses[t, decision.index])
     assert lost == run.result.losses[0]
-    assert run.result.alarm[0] == 0
+    report = run.result.report
+    assert report is not None
+    assert report.guard is not None
+    assert report.guard["alarm"] is False
     assert online.released < 400 // policy.batch  # later batches are longer than the first
 
 

@@ -9,7 +9,6 @@ so does ``play_phases`` for learners that play phases, with one release for each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -60,15 +59,22 @@ class Run(NamedTuple):
     published: NDArray[np.float64]
     """What was published of each arm's batches, times their rounds, and those rounds; shape
     (2, arms). Zeros with experts."""
-    alarm: Integers
-    """Whether a guard said at the end that losses change: 1, 0, or -1 where there is none."""
-    switched: Integers
-    """Whether the net took over: 1, 0, or -1 where there is none."""
-    answer: Integers
-    """The arm that a race named as the best, and after how many rounds: -1 where it named none,
-    and -2 where there was no race."""
-    retired: Integers
-    """After how many rounds a guardrail retired each arm; -1 where none did."""
+    report: Report | None = None
+    """What the learner says of itself at the end, where it says anything."""
+    retired: Integers | None = None
+    """After how many rounds a guardrail retired each arm, and -1 where none did; None where
+    guardrails were not looked after."""
+
+    @property
+    def answer(self) -> tuple[int, int]:
+        """The arm that a race named as the best, and after how many rounds.
+
+        Both are -1 where it named none, and -2 where there was no race.
+        """
+        race = None if self.report is None else self.report.race
+        if race is None:
+            return -2, -2
+        return (-1, -1) if race.winner is None else (race.winner, race.rounds)
 
 
 def run_streams(seed: int, run: int) -> Streams:
@@ -92,10 +98,6 @@ def empty_run(arms: int, stops: Integers) -> Run:
         realised=np.zeros((stops.size, arms), dtype=np.int64),
         played=np.zeros((stops.size, arms), dtype=np.int64),
         published=np.zeros((2, arms)),
-        alarm=np.full(1, -1, dtype=np.int64),
-        switched=np.full(1, -1, dtype=np.int64),
-        answer=np.full(2, -2, dtype=np.int64),
-        retired=np.full(arms, -1, dtype=np.int64),
     )
 
 
@@ -113,25 +115,14 @@ def play_run(recipe: Recipe, environment: Environment, stops: Integers, seed: in
         play_phases(learner.params(), state, *around, streams, stops, result, phase, squares)
     else:
         loop(play, *around, recipe.batch, streams, stops, result, np.zeros(int(squares)))
-    note_report(recipe, play, result)
-    return result
+    return note(recipe, play, result)
 
 
-def note_report(recipe: Recipe, play: Play, result: Run) -> None:
-    """Note what the learner says of itself at the end of a run."""
+def note(recipe: Recipe, play: Play, result: Run) -> Run:
+    """Add what the learner says of itself at the end of a run."""
     if isinstance(recipe.learner, Compiled) and play.state is not None:
-        note(recipe.learner.report(play.state), range(result.plays.size), result)
-
-
-def note(report: Report, arms: Sequence[int], result: Run) -> None:
-    """Note what a learner said; ``arms`` says which arm each of the learner's is."""
-    if report.guard is not None and report.guard["guard"]:
-        result.alarm[0] = report.guard["alarm"]
-    if report.net is not None:
-        result.switched[0] = report.net["switched"]
-    if report.race is not None:
-        winner = report.race.winner
-        result.answer[:] = (-1, -1) if winner is None else (arms[winner], report.race.rounds)
+        return result._replace(report=recipe.learner.report(play.state))
+    return result
 
 
 @step
@@ -187,25 +178,21 @@ def play_batches(
         before = total
         position = start
         squared = 0
-        while checkpoint < stops.size and stops[checkpoint] <= stop:
+        while position < stop:
+            until = min(stop, stops[checkpoint])
             more, spread = _played(
-                environment, memory, arm, position, stops[checkpoint], squares, streams[LOSSES]
+                environment, memory, arm, position, until, squares, streams[LOSSES]
             )
             total += more
             squared += spread
-            position = stops[checkpoint]
-            result.losses[checkpoint] = total
-            realised(environment, memory, result.realised[checkpoint])
-            for each in range(result.plays.size):
-                result.played[checkpoint, each] = result.plays[each]
-            result.played[checkpoint, arm] += position - start
-            checkpoint += 1
-        if position < stop:
-            more, spread = _played(
-                environment, memory, arm, position, stop, squares, streams[LOSSES]
-            )
-            total += more
-            squared += spread
+            position = until
+            if position == stops[checkpoint]:
+                result.losses[checkpoint] = total
+                realised(environment, memory, result.realised[checkpoint])
+                for each in range(result.plays.size):
+                    result.played[checkpoint, each] = result.plays[each]
+                result.played[checkpoint, arm] += position - start
+                checkpoint += 1
         result.plays[arm] += stop - start
         if stop - start == size:
             value = publish(release, total - before, size, streams[RELEASES])
@@ -290,8 +277,7 @@ class ExpertRun:
     @property
     def result(self) -> Run:
         """What it leaves behind so far."""
-        note_report(self._recipe, self._play, self._result)
-        return self._result
+        return note(self._recipe, self._play, self._result)
 
     def play(self, chunk: Chunk) -> None:
         """Go on by a chunk."""

@@ -17,7 +17,7 @@ from bandanna._core.types import InputError
 from bandanna.environments import Environment
 from bandanna.environments.base import realised_once, sum_losses_once
 from bandanna.policy import Policy
-from bandanna.simulation.engine import ARMS, LOSSES, RELEASES, Run, empty_run, note, run_streams
+from bandanna.simulation.engine import ARMS, LOSSES, RELEASES, Run, empty_run, run_streams
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -163,10 +163,13 @@ def play_online(
             realised_once(params, memory, result.realised[checkpoint])
             result.played[checkpoint] = result.plays
             checkpoint += 1
-    state = online.state
+    state, report = online.state, online.report()
     for arm, told in state.totals.items():
         result.published[:, arm] = told.total, told.rounds
+    retired = np.full(environment.arms, -1, dtype=np.int64)
     for one in state.retirements:
-        result.retired[one.arm] = one.rounds
-    note(online.report(), online.active, result)
-    return result
+        retired[one.arm] = one.rounds
+    race = report.race
+    if race is not None and race.winner is not None:  # of the learner's arms
+        report = report._replace(race=race._replace(winner=online.active[race.winner]))
+    return result._replace(report=report, retired=retired)

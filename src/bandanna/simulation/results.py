@@ -18,7 +18,7 @@ from bandanna._core.tabular import Cell, Tabular
 from bandanna._core.types import ArmName, InputError
 from bandanna.environments.base import COMPARATORS, Comparator
 from bandanna.environments.log import UNPROTECTED, LogSample
-from bandanna.learners import Compiled
+from bandanna.learners.base import Report
 from bandanna.policy import Recipe
 from bandanna.simulation.engine import Run
 
@@ -161,6 +161,9 @@ def policy_runs(
     the arms further from the control than a guardrail allows, where there are guardrails.
     """
     release = recipe.release
+    answers = np.array([run.answer for run in results])
+    reports = [run.report for run in results if run.report is not None]
+    switched = [bool(one.net["switched"]) for one in reports if one.net is not None]
     losses = np.array([run.losses for run in results]) / UNITS
     published, rounds = np.moveaxis(np.array([run.published for run in results]), 1, 0)
     with np.errstate(invalid="ignore"):
@@ -172,30 +175,19 @@ def policy_runs(
         leaders=np.array([run.played.argmax(axis=1) for run in results]),
         released=released,
         batch=release.batch,
-        guard=_guard(results, recipe),
-        switched=_switched(results),
-        answers=_answers(results),
+        guard=_guard(reports),
+        switched=sum(switched) / len(switched) if switched else None,
+        answers=None if (answers < -1).all() else Answers(*answers.T),
         reward=high - span * losses[:, -1] / stops[-1],
         retired=None if beyond is None else Retired(np.array([r.retired for r in results]), beyond),
     )
 
 
-def _switched(results: Sequence[Run]) -> float | None:
-    switched = np.array([run.switched[0] for run in results])
-    return None if np.any(switched < 0) else float(switched.mean())
-
-
-def _answers(results: Sequence[Run]) -> Answers | None:
-    answers = np.array([run.answer for run in results])
-    return None if (answers[:, 0] == -2).all() else Answers(answers[:, 0], answers[:, 1])
-
-
-def _guard(results: Sequence[Run], recipe: Recipe) -> GuardRecord | None:
-    learner = recipe.learner
-    guard = learner.report(learner.start()).guard if isinstance(learner, Compiled) else None
-    if guard is None or not guard["guard"]:
+def _guard(reports: Sequence[Report]) -> GuardRecord | None:
+    guards = [one.guard for one in reports if one.guard is not None and one.guard["guard"]]
+    if not guards:
         return None
-    return GuardRecord(tuple(bool(run.alarm[0]) for run in results), guard["false_alarm"])
+    return GuardRecord(tuple(bool(one["alarm"]) for one in guards), guards[0]["false_alarm"])
 
 
 def statistics(regret: Floats) -> dict[str, float]:
