@@ -22,7 +22,7 @@ from bandanna.simulation.baselines import (
     shown_name,
     strongest,
 )
-from bandanna.simulation.results import Results
+from bandanna.simulation.results import Results, statistics
 from bandanna.simulation.runs import simulate
 from bandanna.spec import Losses, Problem
 from bandanna.theory.phases import few_rounds
@@ -201,22 +201,18 @@ def forecast(
         longer = simulate(policy, make(looked_until), replicates=count, seed=seed, checkpoints=1)
         if _beats(longer, "policy"):
             beats_from = looked_until
-    uniform = 1000.0 * float(results.uniform_regret[-1]) / rounds
-    when = beats_from, looked_until
-    plain = policies[NO_PRIVACY].algorithm if NO_PRIVACY in policies else ""
-    arm = ""
-    if results.best_arm is not None and results.arm_names:
-        arm = str(results.arm_names[results.best_arm])
+    arm, names = results.best_arm, results.arm_names
     return Forecast(
         rounds,
         rows,
-        uniform,
+        1000.0 * float(results.uniform_regret[-1]) / rounds,
         best,
         beats,
-        *when,
+        beats_from,
+        looked_until,
         unit=unit,
-        plain=plain,
-        arm=arm,
+        plain=policies[NO_PRIVACY].algorithm if NO_PRIVACY in policies else "",
+        arm="" if arm is None or not names else names[arm],
         epsilon=problem.epsilon,
         runs=runs,
         losses=losses,
@@ -277,18 +273,16 @@ def _seconds(policy: Policy, problem: Problem) -> float:
 
 
 def _row(results: Results, name: str) -> ForecastRow:
-    regret = results.regret(name) * 1000.0 / results.rounds
+    regret = statistics(results.regret(name) * 1000.0 / results.rounds)
     uniform = 1000.0 * float(results.uniform_regret[-1]) / results.rounds
-    mean = float(regret.mean())
-    error = float(regret.std(ddof=1) / math.sqrt(regret.size))
+    mean, error = regret["mean"], regret["standard_error"]
     learned = 1.0 - mean / uniform if uniform > 0 else math.nan
     return ForecastRow(name, mean, error, learned, float(results.found(name)[-1]))
 
 
 def _beats(results: Results, name: str) -> bool:
-    regret = results.regret(name)
-    error = float(regret.std(ddof=1)) / math.sqrt(regret.size)
-    return float(regret.mean()) + 3.0 * error < BEATS * float(results.uniform_regret[-1])
+    regret, uniform = statistics(results.regret(name)), float(results.uniform_regret[-1])
+    return regret["mean"] + 3.0 * regret["standard_error"] < BEATS * uniform
 
 
 def short(number: float) -> str:

@@ -57,6 +57,13 @@ class ContextData:
         return LossTable(self.table.losses[people] / UNITS, (0.0, 1.0), self.arms)
 
 
+def refuse_options(what: str, given: JSON, known: tuple[str, ...]) -> None:
+    """Refuse what a file says of an environment and means nothing there."""
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InputError(f"{what} has no option {', '.join(unknown)}; it has {', '.join(known)}.")
+
+
 def read_context(value: JSON, folder: Path) -> ContextData:
     """Read ``{context = "people.csv", features = {age = [18, 90]}, label = "best"}``.
 
@@ -64,8 +71,7 @@ def read_context(value: JSON, folder: Path) -> ContextData:
     its reward from 0 to 1. ``digits`` and ``digits-pixels`` come with scikit-learn.
     """
     name = value.pop("context")
-    if unknown := [option for option in value if option not in OPTIONS]:
-        raise InputError(f"context {name} has no option {unknown[0]}; it has {', '.join(OPTIONS)}.")
+    refuse_options(f"context {name}", value, OPTIONS)
     if name in DIGITS:
         if value:
             raise InputError(f"{name} has its features and labels; leave out others.")
@@ -122,14 +128,9 @@ def table_of(cell: Cell) -> ContextTable:
 
 
 def promise_of(cell: Cell) -> Guarantee:
-    """Return what the policy of a cell that decides by context promises."""
-    table_of(cell)  # refuses environments without contexts
+    """Return what the policy of a cell that decides by context promises, or refuse the cell."""
+    table, size = table_of(cell), (cell.epsilon, cell.delta or DELTA, cell.rounds)
     if cell.algorithm == WITHOUT_PRIVACY:
         return no_guarantee("none", "sums are used without noise")
-    return contextual_policy(cell).guarantee
-
-
-def contextual_policy(cell: Cell) -> PrivateContextual:
-    """Return the policy of a cell that decides by context and is private."""
-    table, size = table_of(cell), (cell.epsilon, cell.delta or DELTA, cell.rounds)
-    return PrivateContextual(table.arms, table.encoder, *size, CONTEXTUAL[cell.algorithm])
+    kind = CONTEXTUAL[cell.algorithm]
+    return PrivateContextual(table.arms, table.encoder, *size, kind).guarantee

@@ -19,7 +19,7 @@ from bandanna.environments import (
 )
 from bandanna.environments.frames import is_table
 from bandanna.environments.tables import LossFile, read_losses
-from bandanna.studies.contexts import ContextData, read_context
+from bandanna.studies.contexts import ContextData, read_context, refuse_options
 
 GENERATED_ROUNDS = 100_000
 
@@ -125,7 +125,7 @@ def read_source(value: object, folder: Path) -> Source:
 
 
 def _read_table(name: str, options: JSON, folder: Path) -> Source:
-    _refuse_options(f"table {name}", options, TABLE_OPTIONS)
+    refuse_options(f"table {name}", options, TABLE_OPTIONS)
     loss_range = check_range(options.get("range", (0.0, 1.0)))
     advice = options.get("advice")
     if advice is not None and not isinstance(advice, str):
@@ -141,7 +141,7 @@ def _read_table(name: str, options: JSON, folder: Path) -> Source:
 def _read_log(value: JSON, folder: Path) -> Source:
     """Read a log: {log = "visits.csv", arm = "plan", outcome = "visits", range = [0, 20]}."""
     name = value.pop("log")
-    _refuse_options(f"log {name}", value, LOG_OPTIONS)
+    refuse_options(f"log {name}", value, LOG_OPTIONS)
     missing = [what for what in ("arm", "outcome") if what not in value]
     if missing:
         raise InputError(f"log {name} needs {' and '.join(missing)}: the name of a column.")
@@ -158,9 +158,3 @@ def _detail(outcome: str, loss_range: LossRange) -> str:
     if loss_range != (0.0, 1.0):
         said.append(f"{plain(loss_range[0])} to {plain(loss_range[1])}")
     return ", ".join(said)
-
-
-def _refuse_options(what: str, given: JSON, known: tuple[str, ...]) -> None:
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise InputError(f"{what} has no option {', '.join(unknown)}; it has {', '.join(known)}.")

@@ -203,12 +203,7 @@ class StudyResults:
 
     def shares(self) -> pl.DataFrame:
         """Return each arm's mean share of the rounds so far; arms are counted from 0."""
-        import polars as pl
-
-        kept = self.frame.filter(pl.col("shares").is_not_null())
-        arms = pl.int_ranges(pl.col("shares").list.len()).alias("arm")
-        chosen = kept.select("cell", *AXES, "round", arms, pl.col("shares").alias("share"))
-        return chosen.explode("arm", "share")
+        return self._by_arm("shares", "round").rename({"shares": "share"})
 
     def released(self) -> pl.DataFrame:
         """Return each arm's mean loss as a private policy's releases tell it, at the end.
@@ -217,11 +212,16 @@ class StudyResults:
         """
         import polars as pl
 
-        kept = self.frame.filter(pl.col("released").is_not_null())
-        arms = pl.int_ranges(pl.col("released").list.len()).alias("arm")
-        each = kept.select("cell", *AXES, "best_arm", arms, "released").explode("arm", "released")
         entries = {name: pl.col("released").list.get(i) for i, name in enumerate(RELEASED)}
-        return each.with_columns(**entries).drop("released")
+        return self._by_arm("released", "best_arm").with_columns(**entries).drop("released")
+
+    def _by_arm(self, kept: str, beside: str) -> pl.DataFrame:
+        """Return a row for each arm of what is kept as a list."""
+        import polars as pl
+
+        arms = pl.int_ranges(pl.col(kept).list.len()).alias("arm")
+        chosen = self.frame.filter(pl.col(kept).is_not_null())
+        return chosen.select("cell", *AXES, beside, arms, kept).explode("arm", kept)
 
     def guarantees(self) -> dict[str, Guarantee]:
         """Return what each cell's policy promises where it is not simulated, by cell."""
