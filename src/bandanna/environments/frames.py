@@ -42,17 +42,14 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, int | None]:
     """Read a file, with or without a line of names; also the line of a text its rows begin at."""
     import polars as pl
 
-    failed = None
     try:
         if path.suffix == ".parquet":
             return pl.read_parquet(path), None
         named = not all(map(_is_number, _first_line(path)))
         frame = pl.read_csv(path, has_header=named, infer_schema_length=None, null_values=MISSING)
+        return frame, 2 if named else 1
     except pl.exceptions.PolarsError as error:
-        failed = _why(path, error)
-    if failed is not None:
-        raise InputError(f"cannot be read as a table: {failed}.")
-    return frame, 2 if named else 1
+        raise InputError(f"cannot be read as a table: {_why(path, error)}.") from None
 
 
 def read_columns(source: object, names: Sequence[str]) -> dict[str, Column]:

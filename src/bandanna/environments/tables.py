@@ -181,11 +181,9 @@ def read_losses(
 def _load_array(path: Path) -> NDArray[np.generic]:
     try:
         array: NDArray[np.generic] = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError):
-        pass
-    else:
         return array
-    raise InputError("not a NumPy array of numbers: write it with numpy.save.")
+    except (ValueError, EOFError):
+        raise InputError("not a NumPy array of numbers: write it with numpy.save.") from None
 
 
 def _by_person(

@@ -204,8 +204,6 @@ def _fits(chosen: pl.DataFrame, axis: str, others: Sequence[str]) -> tuple[list[
         for (name,), part in group.group_by("algorithm", maintain_order=True):
             # Who does as badly as chance cannot do worse: such points follow no power.
             part = part.filter(pl.col("mean") < SATURATED * pl.col("uniform"))  # noqa: PLW2901
-            if part.is_empty():
-                continue
             slope = fit_slope(part[axis], part["mean"], part["standard_error"])
             if slope is None or slope.high - slope.low > INFORMATIVE:
                 continue

@@ -122,10 +122,10 @@ def simulate(
     stops = checkpoint_rounds(environment.rounds, checkpoints)
     recipes = {name: policy.recipe for name, policy in named.items()}
     check_size(recipes, environment, runs, stops.size)
-    size = environment.arms, environment.rounds
-    known = known_before(named, before, environment.rounds)
+    arms, rounds = environment.arms, environment.rounds
+    known = known_before(named, before, rounds)
     worlds = {
-        name: metric_worlds(name, policy, metrics or {}, *size)
+        name: metric_worlds(name, policy, metrics or {}, arms, rounds)
         for name, policy in named.items()
         if plays_online(policy)
     }
@@ -138,7 +138,7 @@ def simulate(
 
     def player(name: str, run: int) -> ExpertRun | _WholeRun:
         if isinstance(environment, ExpertEnvironment):
-            return ExpertRun(recipes[name], environment.experts, size[0], stops, seed, run)
+            return ExpertRun(recipes[name], environment.experts, arms, stops, seed, run)
         if name not in worlds:
             return _WholeRun(partial(play_run, recipes[name], environment, stops, seed, run))
         told = environment, worlds[name], stops, seed, run, known
@@ -146,8 +146,8 @@ def simulate(
 
     numbers = range(first, first + runs)
     players = {name: [player(name, run) for run in numbers] for name in named}
-    cost = {name: seconds_of([policy], environment.rounds) for name, policy in named.items()}
-    played = _play_all(players, chunks, cost, environment.rounds, threads, progress)
+    cost = {name: seconds_of([policy], rounds) for name, policy in named.items()}
+    played = _play_all(players, chunks, cost, rounds, threads, progress)
     if isinstance(environment, ExpertEnvironment):
         assert experts is not None
         best = dict.fromkeys(named, np.array(experts.best_expert))
@@ -171,13 +171,13 @@ def simulate(
             )
             for name, one in played.items()
         },
-        rounds=environment.rounds,
+        rounds=rounds,
         stops=stops,
         comparator=environment.comparator,
         uniform_regret=uniform * span,
         best_arm=single_best(environment),
         best_expert=None if experts is None else experts.best,
-        best_reward=high - span * float(np.mean(fixed[..., -1])) / environment.rounds,
+        best_reward=high - span * float(np.mean(fixed[..., -1])) / rounds,
         arm_names=environment.arm_names,
         expert_names=environment.expert_names or _named(named),
         about=environment.about,
