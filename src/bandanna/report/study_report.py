@@ -57,9 +57,8 @@ def guaranteed(row: JSON, about: JSON) -> str:
     # Plan has bounds for slots; metrics take a share of epsilon, and a control one of the rounds.
     if row.get("per_person") is not None or row.get("options") is not None:
         return "-"
-    problem = Problem(
-        row["arms"], row["rounds"], row["epsilon"], row["experts"], row["delta"] or 0.0
-    )
+    size = row["arms"], row["rounds"], row["epsilon"]
+    problem = Problem(*size, row["experts"], row["delta"] or 0.0)
     experts, constants = problem.with_experts, row.get("constants")
     planned = row_of(find(row["ran"], with_experts=experts, constants=constants), problem)
     if planned.bound is None or row["batch"] not in (None, planned.bound.batch):
@@ -76,9 +75,7 @@ def numbers_table(
     best = set(winners(table)["cell"])
     order = {name: index for index, name in enumerate(in_order(table["algorithm"]))}
     shared = [name for name in axes if AXES[name].shown.rivals_share]
-    keys = sorted(
-        shared, key=lambda name: AXES[name].shown.private
-    )  # the problem, then its privacy
+    keys = sorted(shared, key=lambda name: AXES[name].shown.private)  # the problem comes first
     rank = pl.col("algorithm").replace_strict(order)
     sorted_rows = table.sort(*keys, rank, "batch", nulls_last=True, maintain_order=True)
     shown = {
