@@ -38,11 +38,11 @@ from bandanna.inference import (
     _reaches,
     _single,
     evidence_against,
-    phase_evidence,
     scratch,
 )
 from bandanna.learners import PhaseLearner
 from bandanna.learners.steps import draw_round, learn_phase, open_phase
+from bandanna.phase_evidence import phase_evidence
 from bandanna.policy.intervals import InPhases, Intervals
 from bandanna.policy.outcomes import and_start, known_of
 from bandanna.policy.runner import (

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandanna as bd
-from bandanna.inference import phase_evidence
+from bandanna.phase_evidence import phase_evidence
 from bandanna.policy.answers import Answer, Comparison
 from bandanna.policy.intervals import InPhases
 

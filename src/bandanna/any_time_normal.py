@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.compiled import kernel, step
-from bandanna.inference import Interval
+from bandanna._core.compiled import kernel, once, step
+from bandanna.inference import Interval, by_means
 
 FEWEST = 200.0
 """With fewer losses in both arms, or half of it in one, nothing is said by the normal law."""
@@ -159,20 +159,10 @@ def mean_radius(arm: Moments, variance: float, scale: float, level: float) -> fl
     return math.sqrt(2.0 * whole * (arm.terms * variance + tails + start)) / arm.terms
 
 
-@kernel
-def pair_once(a: Moments, b: Moments, scale: float, binary: bool, level: float) -> float:
-    """Return ``pair_radius``, from Python."""
-    return pair_radius(a, b, scale, binary, level)
-
-
-@kernel
-def _variance_once(arm: Moments, scale: float, binary: bool) -> float:
-    return variance_of(arm, scale, binary)
-
-
-@kernel
-def _mean_once(arm: Moments, variance: float, scale: float, level: float) -> float:
-    return mean_radius(arm, variance, scale, level)
+pair_once = once(pair_radius)
+"""``pair_radius``, from Python."""
+_variance_once = once(variance_of)
+_mean_once = once(mean_radius)
 
 
 @kernel
@@ -196,17 +186,12 @@ def still_racing(arms: Sequence[Moments], scale: float, binary: bool, errors: Fl
 
     ``errors`` has the error probability of a pair by its newer arm.
     """
-    if len(arms) < 2:
-        return [True] * len(arms)
-    known = np.array([list(arm) for arm in arms], dtype=np.float64)
-    order = np.argsort(known[:, 0] / known[:, 2], kind="stable")
-    left = np.ones(len(arms), dtype=np.bool_)
+
+    def race(known: Floats, levels: Floats, left: NDArray[np.bool_]) -> None:
+        _race(known, scale, binary, levels, left)
+
     levels = -np.log(np.minimum(2.0 * (1.0 - EARLY) * errors, 1.0))
-    _race(known[order], scale, binary, levels[order], left)
-    racing = np.empty_like(left)
-    racing[order] = left
-    kept: list[bool] = racing.tolist()
-    return kept
+    return by_means(race, arms, [arm.total / arm.terms for arm in arms], levels)
 
 
 def mean_interval(

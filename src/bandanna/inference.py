@@ -9,8 +9,8 @@ whatever was released before. For every rate ``r``
 is a supermartingale. Its average over a fixed set of rates is one too, so by Ville's inequality
 it reaches ``1 / alpha`` at any time with probability at most ``alpha``. All means against which
 it stays below form a confidence sequence. For two arms the product of their processes is averaged
-over pairs of rates. ``docs/theory/answers.md`` has the proofs, including those for finished logs
-and for losses that are not steady.
+over pairs of rates. ``docs/theory/answers.md`` has the proofs. For losses that are not
+steady there is ``bandanna.phase_evidence``, for finished logs ``bandanna.one_look``.
 
 Everything here is computed from released values and public counts: it costs no privacy.
 """
@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna._core.compiled import kernel, step
+from bandanna._core.compiled import kernel, once, step
 
 Floats = NDArray[np.float64]
 
@@ -403,13 +403,6 @@ def _lower_difference(law: Law, a: Totals, b: Totals, level: float, work: Floats
 
 
 @kernel
-def _square_bound(
-    law: Law, total: float, terms: float, releases: float, level: float, work: Floats
-) -> float:
-    return square_bound(law, total, terms, releases, level, work)
-
-
-@kernel
 def _mean_ends(law: Law, arm: Totals, level: float, work: Floats) -> tuple[float, float]:
     return _end(law, arm, level, 1.0, work), _end(law, arm, level, -1.0, work)
 
@@ -422,58 +415,23 @@ def _against(law: Law, arm: Totals, mean: float, work: Floats) -> tuple[float, f
 
 
 @kernel
-def _evidence(law: Law, a: Totals, b: Totals, apart: float, work: Floats) -> float:
-    return least_evidence(law, a, b, apart, work)[0]
-
-
-@kernel
-def _is_reached(law: Law, a: Totals, b: Totals, apart: float, level: float, work: Floats) -> bool:
-    return _reaches(law, a, b, apart, level, work)
-
-
-@step
-def _mean_of(known: Floats, arm: int) -> float:
-    """Return an arm's estimated mean; NaN, which nothing is smaller than, where there is none."""
-    if known[arm, 1] <= 0.0:
-        return math.nan
-    return float((known[arm, 0] / known[arm, 1] - known[arm, 3]) / known[arm, 4])
-
-
-@step
-def _next_mean(known: Floats, last: float, before: int) -> int:
-    """Return the arm whose mean comes next after that of an arm, or -1: ties go by index."""
-    chosen, least = -1, math.inf
-    for arm in range(known.shape[0]):
-        mean = _mean_of(known, arm)
-        later = mean > last or (mean == last and arm > before)
-        if later and mean < least:
-            chosen, least = arm, mean
-    return chosen
-
-
-@kernel
 def _race(law: Law, known: Floats, levels: Floats, left: NDArray[np.bool_], work: Floats) -> None:
-    """Let arms leave that an arm with a smaller mean is better than: all pairs in one call."""
-    left[:] = True
-    last, before = -math.inf, -1
-    for _ in range(known.shape[0]):
-        i = _next_mean(known, last, before)
-        if i < 0:
-            return
-        last, before = _mean_of(known, i), i
-        a = Totals(known[i, 0], known[i, 1], known[i, 2], known[i, 3], known[i, 4], known[i, 5])
-        for j in range(known.shape[0]):
-            mean = _mean_of(known, j)
-            if left[i] and left[j] and (mean > last or (mean == last and j > i)):
-                one = known[j]
-                b = Totals(one[0], one[1], one[2], one[3], one[4], one[5])
-                level = levels[i] if i > j else levels[j]
-                left[j] = not _reaches(law, a, b, 0.0, level, work)
+    """Let arms leave that an arm with a smaller mean is better than; they come by their means."""
+    for i in range(known.shape[0]):
+        if left[i]:
+            one = known[i]
+            a = Totals(one[0], one[1], one[2], one[3], one[4], one[5])
+            for j in range(i + 1, known.shape[0]):
+                if left[j]:
+                    one = known[j]
+                    b = Totals(one[0], one[1], one[2], one[3], one[4], one[5])
+                    left[j] = not _reaches(law, a, b, 0.0, max(levels[i], levels[j]), work)
 
 
-@kernel
-def _difference(law: Law, a: Totals, b: Totals, level: float, work: Floats) -> float:
-    return _lower_difference(law, a, b, level, work)
+_square_bound = once(square_bound)
+_evidence = once(least_evidence)
+_is_reached = once(_reaches)
+_difference = once(_lower_difference)
 
 
 # --- what is asked ----------------------------------------------------------------------------
@@ -529,7 +487,7 @@ def evidence_below(law: Law, a: Totals, b: Totals, margin: float = 0.0) -> float
     """
     if min(a.terms, b.terms) <= 0.0:
         return -math.inf if margin < 1.0 else math.inf
-    return float(_evidence(law, _floats(a), _floats(b), -margin, scratch()))
+    return float(_evidence(law, _floats(a), _floats(b), -margin, scratch())[0])
 
 
 def is_below(law: Law, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
@@ -546,14 +504,29 @@ def still_racing(law: Law, arms: Sequence[Totals], alphas: Floats) -> list[bool]
     What ``is_below`` says of each pair, all of them in one call; ``alphas`` has the error
     probability of a pair by its newer arm.
     """
-    count = len(arms)
-    if count < 2:
-        return [True] * count
-    known = np.array([value for arm in arms for value in arm], dtype=np.float64)
-    left = np.empty(count, dtype=np.bool_)
-    _race(law, known.reshape(count, -1), -np.log(alphas), left, scratch())
-    racing: list[bool] = left.tolist()
-    return racing
+    seen = [k for k, arm in enumerate(arms) if arm.terms > 0.0]
+    some = [arms[k] for k in seen]
+
+    def race(known: Floats, levels: Floats, left: NDArray[np.bool_]) -> None:
+        _race(law, known, levels, left, scratch())
+
+    kept = iter(by_means(race, some, [point(arm) for arm in some], -np.log(alphas[seen])))
+    return [next(kept) if arm.terms > 0.0 else True for arm in arms]
+
+
+def by_means(
+    race: Callable[[Floats, Floats, NDArray[np.bool_]], None],
+    arms: Sequence[tuple[float, ...]],
+    means: Sequence[float],
+    levels: Floats,
+) -> list[bool]:
+    """Return which arms are left by a race, which takes them and their levels by their means."""
+    left = np.ones(len(arms), dtype=np.bool_)
+    order = np.argsort(means, kind="stable")
+    if len(arms) > 1:
+        race(np.array(arms, dtype=np.float64)[order], levels[order], left)
+    kept: list[bool] = left[np.argsort(order)].tolist()
+    return kept
 
 
 def difference_interval(law: Law, a: Totals, b: Totals, alpha: float) -> Interval:
@@ -568,223 +541,3 @@ def difference_interval(law: Law, a: Totals, b: Totals, alpha: float) -> Interva
 
 def _floats(arm: Totals) -> Totals:
     return Totals(*map(float, arm))
-
-
-# --- finished logs: one release an arm, looked at once ----------------------------------------
-
-FINE = 200
-"""Rates that are tried for a statement at a fixed time."""
-
-
-def fixed_mean_interval(scale: float, arm: Totals, alpha: float) -> Interval:
-    """Return the means that are not refuted when totals are looked at once, at a fixed time.
-
-    Chernoff's bound with the best of many rates for each mean: valid for any number of rows,
-    and about 1.4 times as wide as an interval by the normal approximation.
-
-    Examples
-    --------
-    >>> low, high = fixed_mean_interval(2.0, Totals(3000.0, 10_000, 1), alpha=0.05)
-    >>> round(low, 3), round(high, 3)
-    (0.288, 0.313)
-    """
-    if arm.terms <= 0.0:
-        return Interval(0.0, 1.0)
-    rates = _fine_rates(scale)
-    noise = arm.releases * np.log1p(-((rates * scale) ** 2))
-    level = math.log(2.0 / alpha)
-
-    def refuted(mean: float, sign: float) -> bool:
-        moment = arm.terms * np.log1p(mean * np.expm1(sign * rates))
-        return bool((sign * rates * arm.total - moment + noise).max() >= level)
-
-    return Interval(
-        _last(lambda mean: refuted(mean, 1.0), 0.0, 1.0),
-        _last(lambda mean: refuted(mean, -1.0), 1.0, 0.0),
-    )
-
-
-def fixed_difference_interval(scale: float, a: Totals, b: Totals, alpha: float) -> Interval:
-    """Return the values of ``b - a`` that are not refuted when looked at once.
-
-    A tenth of alpha goes into intervals for the two means, outside of which the least favourable
-    pair is not looked for.
-    """
-    if min(a.terms, b.terms) <= 0.0:
-        return Interval(-1.0, 1.0)
-    of_a, of_b = (fixed_mean_interval(scale, arm, 0.05 * alpha) for arm in (a, b))
-    estimate = b.total / b.terms - a.total / a.terms
-    low = _last(lambda apart: _refuted(scale, a, b, apart, of_a, of_b, alpha), -1.0, _cut(estimate))
-    high = _last(
-        lambda apart: _refuted(scale, b, a, apart, of_b, of_a, alpha), -1.0, _cut(-estimate)
-    )
-    return Interval(low, -high)
-
-
-def _refuted(
-    scale: float, a: Totals, b: Totals, apart: float, of_a: Interval, of_b: Interval, alpha: float
-) -> bool:
-    """Whether ``b - a <= apart`` is refuted on its side of a two-sided interval."""
-    low, high = max(of_a.low, of_b.low - apart), min(of_a.high, of_b.high - apart)
-    if low > high:
-        return b.total / b.terms - a.total / a.terms > apart
-    level = math.log(2.0 / (0.9 * alpha))
-    return fixed_evidence(scale, a, b, apart, Interval(low, high)) >= level
-
-
-def _cut(difference: float) -> float:
-    return min(max(difference, -1.0), 1.0)
-
-
-def fixed_evidence(
-    scale: float, a: Totals, b: Totals, apart: float, means: Interval = ANY_MEAN
-) -> float:
-    """Return the log evidence against ``b - a <= apart`` when totals are looked at once.
-
-    Chernoff's bound for the difference of the two released means, with the best rate for each
-    ``apart``; for each rate the least favourable mean of a has a closed form.
-    """
-    rates = _fine_rates(scale) * min(a.terms, b.terms)
-    up, down = np.expm1(rates / b.terms), np.expm1(-rates / a.terms)
-    noise = b.releases * np.log1p(-((scale * rates / b.terms) ** 2))
-    noise += a.releases * np.log1p(-((scale * rates / a.terms) ** 2))
-    worst = -(a.terms * down * (1.0 + apart * up) + b.terms * up) / (a.terms + b.terms)
-    ends = max(means.low, -apart), min(means.high, 1.0 - apart)
-    mean = np.clip(worst / (up * down), *ends)
-    evidence = rates * (b.total / b.terms - a.total / a.terms) + noise
-    evidence -= b.terms * np.log1p((mean + apart) * up) + a.terms * np.log1p(mean * down)
-    return float(evidence.max())
-
-
-@lru_cache(maxsize=64)
-def _fine_rates(scale: float) -> Floats:
-    highest = 30.0 if scale == 0.0 else min(30.0, 0.999 / scale)
-    rates: Floats = np.geomspace(highest * 1e-6, highest, FINE)
-    return rates
-
-
-def _last(refuted: Callable[[float], bool], start: float, stop: float) -> float:
-    """Return the last value from ``start`` towards ``stop`` that is still refuted, by halving."""
-    if not refuted(start):
-        return start
-    for _ in range(HALVINGS):
-        middle = 0.5 * (start + stop)
-        if refuted(middle):
-            start = middle
-        else:
-            stop = middle
-    return start
-
-
-# --- phases: whatever the losses are, if they are fixed in advance ----------------------------
-
-
-class PhaseEvidence(NamedTuple):
-    """The average effect over phases, and what speaks against effects that are away from it.
-
-    Each phase is weighed by how precisely it is known.
-    """
-
-    difference: float
-    """At most as far as losses go, so it is in its interval."""
-    phases: int
-    """Phases in which both arms were played."""
-    slopes: Floats
-    values: Floats
-    """The log evidence at each rate, with its weight, is ``values + slopes * away``."""
-
-    def against(self, away: float) -> float:
-        """Return the log evidence against effects this far from the estimate, on one side."""
-        if not self.values.size:
-            return -math.inf
-        return float(np.logaddexp.reduce(self.values + self.slopes * away))
-
-    def interval(self, error: float) -> Interval:
-        """Return the effects that are not refuted, with an error probability on each side."""
-        radius, mean = self.radius(-math.log(error)), self.difference
-        return Interval(max(mean - radius, -1.0), min(mean + radius, 1.0))
-
-    def radius(self, level: float) -> float:
-        """Return from where on effects are refuted: Newton's method, from the refuted side.
-
-        Evidence is convex in the distance, so every step stays on that side.
-        """
-        away = 2.0
-        for _ in range(NEWTON):
-            parts = self.values + self.slopes * away
-            more = self.against(away) - level
-            if more <= 0.0:
-                break
-            weights = np.exp(parts - parts.max())
-            move = more * float(weights.sum() / (weights @ self.slopes))
-            away -= move
-            if move < CLOSE:
-                break
-        return away
-
-
-def phase_evidence(
-    counts: NDArray[np.float64], sums: NDArray[np.float64], a: int, b: int, *, scale: float
-) -> PhaseEvidence | None:
-    """Return what phases tell of the mean of ``b - a``, for any losses fixed in advance.
-
-    Within a phase every round's arm was drawn from the same shares, or counts were fixed and their
-    order drawn. Given the counts, each arm's rounds are then a sample without replacement of the
-    phase. Nothing is assumed of the losses. The statement holds at all times together.
-
-    Parameters
-    ----------
-    counts, sums
-        Rounds and released sums of every phase (row) and arm (column).
-    a, b
-        Columns of the two arms.
-    scale
-        Scale of the Laplace noise on each sum, in units of the loss.
-
-    Returns
-    -------
-    PhaseEvidence or None
-        None if there is no phase in which both were played.
-    """
-    counts, sums = np.atleast_2d(counts), np.atleast_2d(sums)
-    both = (counts[:, a] > 0) & (counts[:, b] > 0)
-    if not both.any():
-        return None
-    n_a, n_b, length = counts[both, a], counts[both, b], counts[both].sum(axis=1)
-    gaps = sums[both, b] / n_b - sums[both, a] / n_a
-    spread = _phase_spread(n_a, n_b, length)
-    weights = 1.0 / (spread + 2.0 * scale**2 * (n_a**-2.0 + n_b**-2.0))
-    law = law_of()
-    rates = law.rates[:, None] * weights
-    tilts = np.maximum(rates * scale / n_a, rates * scale / n_b)
-    usable = (tilts < 0.99).all(axis=1)
-    rates = rates[usable]
-    price = (0.5 * rates**2 * spread).sum(axis=1)
-    for count in (n_a, n_b):
-        price -= np.log1p(-((rates * scale / count) ** 2)).sum(axis=1)
-    total = weights.sum()
-    return PhaseEvidence(
-        _cut(float((weights * gaps).sum() / total)),
-        int(np.count_nonzero(both)),
-        law.rates[usable] * total,
-        law.weights[usable] - price,
-    )
-
-
-def _phase_spread(n_a: Floats, n_b: Floats, length: Floats) -> Floats:
-    """Return V with ``E exp(t (difference - its mean)) <= exp(t^2 V / 2)`` in each phase."""
-    from scipy.special import polygamma  # loaded when first used
-
-    def drawn(n: Floats, of: Floats) -> Floats:
-        """Return V for the mean of n values drawn without replacement from ``of`` in [0, 1]."""
-        left = np.maximum(of - n, 1.0)
-        sums: Floats = np.where(of > n, left**2 * (polygamma(1, left) - polygamma(1, of)), 0.0)
-        return sums / (4.0 * n**2)
-
-    together = n_a + n_b
-    wide = (together / (n_a * n_b)) ** 2
-    split = wide * np.minimum(drawn(n_a, together) * n_a**2, drawn(n_b, together) * n_b**2)
-    nested = split + 4.0 * drawn(together, length)
-    apart = 2.0 * (drawn(n_a, length) + drawn(n_b, length))
-    spread: Floats = np.minimum(nested, apart)
-    return spread

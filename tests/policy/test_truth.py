@@ -17,7 +17,8 @@ from scipy import stats
 
 import bandanna as bd
 from bandanna.error_budget import ErrorBudget
-from bandanna.inference import Totals, difference_interval, law_of, mean_interval, phase_evidence
+from bandanna.inference import Totals, difference_interval, law_of, mean_interval
+from bandanna.phase_evidence import phase_evidence
 from bandanna.policy.intervals import InPhases, leader_of, standing
 from bandanna.policy.outcomes import guardrail_error
 from bandanna.policy.statements import Units

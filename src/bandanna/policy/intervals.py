@@ -1,17 +1,18 @@
 """What released values say of arms: estimates, intervals, and which of two is better.
 
-There is one kind of these for each way in which feedback was released. Everything that is said or
-ranked is computed by them: answers, comparisons, leaders, guardrails. Arms go by their index, and
-losses are shares of their range.
+There is one kind for arms that are played one at a time, and one for phases. Everything that is
+said or ranked is computed by them: answers, comparisons, leaders, guardrails. Arms go by their
+index, and losses are shares of their range.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,177 +23,88 @@ from bandanna.any_time_normal import Moments
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import (
     ANY_MEAN,
+    Floats,
     Interval,
     Law,
-    PhaseEvidence,
     Totals,
     difference_interval,
     estimate,
-    evidence_below,
     is_below,
     mean_interval,
-    phase_evidence,
     still_racing,
 )
+from bandanna.phase_evidence import PhaseEvidence, phase_evidence
 
 ANY_DIFFERENCE = Interval(-1.0, 1.0)
 
 
-class Intervals(Protocol):
-    """Statements about mean losses, each with its probability of being wrong at any time."""
+@dataclass(frozen=True)
+class Intervals(ABC):
+    """Statements about mean losses, each with its probability of being wrong at any time.
 
+    Where it is known how much outcomes vary they hold by the normal law; what is ``proved`` is said
+    while there are too few outcomes for that, and where it is not known.
+    """
+
+    law: Law
+    totals: Mapping[int, Totals] = field(init=False)
+    """What was released of each arm in all."""
+    binary: bool = field(default=False, kw_only=True)
+    """Whether outcomes are 0 or 1; then squares say nothing more."""
     transitive: ClassVar[bool]
     """Whether arms have an order, so that an arm that is better than a better one is better."""
-    of_means: ClassVar[str]
+    of_means: ClassVar[str] = ""
     """What a mean is taken over, if it must be said."""
-    of_differences: ClassVar[str]
+    of_differences: ClassVar[str] = ""
     """What a difference is taken over, if it must be said."""
-    approximate: ClassVar[bool]
-    """Whether they hold by the normal approximation; otherwise they are proved."""
+
+    @property
+    @abstractmethod
+    def moments(self) -> Mapping[int, Moments] | None:
+        """The same with squares; None where it is not known how much outcomes vary."""
+
+    @property
+    @abstractmethod
+    def proved(self) -> Intervals:
+        """What can be said without knowing how much outcomes vary."""
+
+    @property
+    def approximate(self) -> bool:
+        """Whether they hold by the normal approximation; otherwise they are proved."""
+        return self.moments is not None
 
     @property
     def known(self) -> Collection[int]:
         """The arms of which something was released."""
+        return self.totals.keys()
 
     def estimate(self, arm: int) -> float:
         """Return the estimated mean loss of an arm."""
-
-    def apart(self, a: int, b: int) -> float | None:
-        """Return the estimate of b's mean loss minus a's; None where they were never compared."""
+        return estimate(self.totals[arm])
 
     def mean(self, arm: int, error: float) -> Interval:
         """Return the interval of an arm's mean loss, with this error probability on both sides."""
+        if self.moments is None:
+            return mean_interval(self.law, self.totals[arm], error)
+        others = [one for other, one in self.moments.items() if other != arm]
+        kind = self.law.scale, self.binary
+        interval = normal.mean_interval(self.moments[arm], others, *kind, error)
+        return interval if interval != ANY_MEAN else self.proved.mean(arm, normal.EARLY * error)
 
+    @abstractmethod
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the estimate of b's mean loss minus a's; None where they were never compared."""
+
+    @abstractmethod
     def difference(self, a: int, b: int, error: float) -> Interval:
         """Return the interval of b's mean loss minus a's, with this error on each side."""
 
     def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
         """Whether a's mean loss is below b's plus a margin."""
+        return self.difference(a, b, error).low > -margin
 
-    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
+    def unbeaten(self, arms: Sequence[int], errors: Floats) -> list[int]:
         """Return the arms than which no other is better; ``errors`` of pairs, by the newer arm."""
-
-    def turned_over(self) -> Self:
-        """Return the same of the other end of the range: of 1 minus the losses."""
-
-
-@dataclass(frozen=True)
-class AnyTime:
-    """Confidence sequences for arms whose outcomes do not change over time."""
-
-    law: Law
-    totals: Mapping[int, Totals]
-    transitive: ClassVar[bool] = True
-    of_means: ClassVar[str] = ""
-    of_differences: ClassVar[str] = ""
-    approximate: ClassVar[bool] = False
-
-    @property
-    def known(self) -> Collection[int]:
-        """The arms of which something was released."""
-        return self.totals.keys()
-
-    def estimate(self, arm: int) -> float:
-        """Return the estimated mean loss of an arm."""
-        return estimate(self.totals[arm])
-
-    def apart(self, a: int, b: int) -> float | None:
-        """Return the estimate of b's mean loss minus a's."""
-        return self.estimate(b) - self.estimate(a)
-
-    def mean(self, arm: int, error: float) -> Interval:
-        """Return the interval of an arm's mean loss."""
-        return mean_interval(self.law, self.totals[arm], error)
-
-    def difference(self, a: int, b: int, error: float) -> Interval:
-        """Return the interval of b's mean loss minus a's."""
-        return difference_interval(self.law, self.totals[a], self.totals[b], 2.0 * error)
-
-    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin."""
-        return is_below(self.law, self.totals[a], self.totals[b], error, margin)
-
-    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
-        """Return the arms than which no other is better, in one compiled call."""
-        known = [arm for arm in arms if arm in self.totals]
-        kept = still_racing(self.law, [self.totals[arm] for arm in known], errors[known])
-        gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
-        return [arm for arm in arms if arm not in gone]
-
-    def evidence(self, a: int, b: int, margin: float) -> float:
-        """Return the log evidence that a's mean loss is below b's plus a margin."""
-        return evidence_below(self.law, self.totals[a], self.totals[b], margin)
-
-    def turned_over(self) -> Self:
-        """Return the same of 1 minus the losses."""
-        turned = {
-            arm: one._replace(total=one.terms - one.total) for arm, one in self.totals.items()
-        }
-        return replace(self, totals=turned)
-
-
-@dataclass(frozen=True)
-class InPhases:
-    """Statements from phases, for any losses that were fixed in advance.
-
-    An arm's mean is over its own rounds. A difference is the average of the phases in which both
-    arms were played, weighed by how precisely each phase tells it: what moves all arms together
-    cancels.
-    """
-
-    law: Law
-    counts: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    """Rounds and released sums of every phase (row) and arm (column)."""
-    transitive: ClassVar[bool] = False
-    of_means: ClassVar[str] = "over its own rounds"
-    of_differences: ClassVar[str] = "on average over the phases that played both"
-    approximate: ClassVar[bool] = False
-
-    @cached_property
-    def totals(self) -> dict[int, Totals]:
-        """What was released of each arm in all."""
-        times = (self.counts > 0).sum(axis=0)
-        sums, rounds = self.sums.sum(axis=0), self.counts.sum(axis=0)
-        return {
-            arm: Totals(float(sums[arm]), float(rounds[arm]), float(often))
-            for arm, often in enumerate(times)
-            if often > 0
-        }
-
-    @property
-    def known(self) -> Collection[int]:
-        """The arms of which something was released."""
-        return self.totals.keys()
-
-    def estimate(self, arm: int) -> float:
-        """Return the estimated mean loss of an arm over its own rounds."""
-        return estimate(self.totals[arm])
-
-    def apart(self, a: int, b: int) -> float | None:
-        """Return the phases' estimate of b's mean loss minus a's."""
-        evidence = self.evidence_of(a, b)
-        return None if evidence is None else evidence.difference
-
-    def mean(self, arm: int, error: float) -> Interval:
-        """Return the interval of an arm's mean loss over its own rounds."""
-        return mean_interval(self.law, self.totals[arm], error)
-
-    def difference(self, a: int, b: int, error: float) -> Interval:
-        """Return the interval of the average difference over phases that played both."""
-        evidence = self.evidence_of(a, b)
-        return ANY_DIFFERENCE if evidence is None else evidence.interval(error)
-
-    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin, on that average."""
-        evidence = self.evidence_of(a, b)
-        if evidence is None:
-            return False
-        away = evidence.difference + margin
-        return away > 0.0 and evidence.against(away) >= -np.log(error)
-
-    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
-        """Return the arms than which no other is better, pair by pair."""
         known = [arm for arm in arms if arm in self.known]
 
         def beaten(arm: int) -> bool:
@@ -204,9 +116,167 @@ class InPhases:
 
         return [arm for arm in arms if arm not in self.known or not beaten(arm)]
 
+    @abstractmethod
+    def turned_over(self) -> Self:
+        """Return the same of the other end of the range: of 1 minus the losses."""
+
+
+@dataclass(frozen=True)
+class AnyTime(Intervals):
+    """Confidence sequences for arms whose outcomes do not change over time."""
+
+    totals: Mapping[int, Totals]
+    squares: Mapping[int, float] | None = None
+    """Released sums of squares around mid-range, by arm."""
+    transitive: ClassVar[bool] = True
+
+    @cached_property
+    def moments(self) -> dict[int, Moments] | None:
+        """What was released of each arm, with its squares."""
+        if self.squares is None:
+            return None
+        return {
+            arm: Moments(one.total, self.squares[arm], one.terms, one.releases)
+            for arm, one in self.totals.items()
+        }
+
+    @property
+    def proved(self) -> Self:
+        """What can be said without squares."""
+        return replace(self, squares=None)
+
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the estimate of b's mean loss minus a's."""
+        return self.estimate(b) - self.estimate(a)
+
+    def difference(self, a: int, b: int, error: float) -> Interval:
+        """Return the interval of b's mean loss minus a's."""
+        if self.moments is None:
+            return difference_interval(self.law, self.totals[a], self.totals[b], 2.0 * error)
+        first, second = self.moments[a], self.moments[b]
+        level = normal.one_sided(error)
+        radius = normal.pair_once(first, second, self.law.scale, self.binary, level)
+        if math.isinf(radius):
+            return self.proved.difference(a, b, normal.EARLY * error)
+        away = second.total / second.terms - first.total / first.terms
+        return normal.around(away, radius, -1.0, 1.0)
+
+    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin: sooner told than the difference."""
+        if self.moments is not None:
+            return super().better(a, b, error, margin)
+        return is_below(self.law, self.totals[a], self.totals[b], error, margin)
+
+    def unbeaten(self, arms: Sequence[int], errors: Floats) -> list[int]:
+        """Return the arms than which no other is better, in one compiled call."""
+        known, moments = [arm for arm in arms if arm in self.totals], self.moments
+        if moments is None:
+            kept = still_racing(self.law, [self.totals[arm] for arm in known], errors[known])
+        else:
+            kind = self.law.scale, self.binary
+            kept = normal.still_racing([moments[arm] for arm in known], *kind, errors[known])
+        gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
+        left = [arm for arm in arms if arm not in gone]
+        if moments is not None and any(moments[arm].terms < normal.FEWEST for arm in known):
+            early = self.proved.unbeaten(left, normal.EARLY * errors)
+            left = [arm for arm in left if arm in early or moments[arm].terms > normal.FEWEST]
+        return left
+
+    def turned_over(self) -> Self:
+        """Return the same of 1 minus the losses."""
+        turned = {
+            arm: one._replace(total=one.terms - one.total) for arm, one in self.totals.items()
+        }
+        return replace(self, totals=turned)
+
+
+@dataclass(frozen=True)
+class InPhases(Intervals):
+    """Statements from phases, for any losses that were fixed in advance.
+
+    An arm's mean is over its own rounds. A difference is the average of the phases in which both
+    arms were played, weighed by how precisely each phase tells it: what moves all arms together
+    cancels.
+    """
+
+    counts: Floats
+    sums: Floats
+    """Rounds and released sums of every phase (row) and arm (column)."""
+    squares: Floats | None = None
+    """The same of squares around mid-range."""
+    transitive: ClassVar[bool] = False
+    of_means: ClassVar[str] = "over its own rounds"
+    of_differences: ClassVar[str] = "on average over the phases that played both"
+
+    def __post_init__(self) -> None:
+        times = (self.counts > 0).sum(axis=0)
+        sums, rounds = self.sums.sum(axis=0), self.counts.sum(axis=0)
+        totals = {
+            arm: Totals(float(sums[arm]), float(rounds[arm]), float(often))
+            for arm, often in enumerate(times)
+            if often > 0
+        }
+        object.__setattr__(self, "totals", totals)
+
+    @cached_property
+    def moments(self) -> dict[int, Moments] | None:
+        """What was released of each arm in all, with its squares."""
+        if self.squares is None:
+            return None
+        squares = self.squares.sum(axis=0)
+        return {
+            arm: Moments(one.total, float(squares[arm]), one.terms, one.releases)
+            for arm, one in self.totals.items()
+        }
+
+    @cached_property
+    def proved(self) -> Self:
+        """What can be said without squares."""
+        return replace(self, squares=None)
+
+    def apart(self, a: int, b: int) -> float | None:
+        """Return the phases' estimate of b's mean loss minus a's."""
+        if self.moments is None:
+            evidence = self.evidence_of(a, b)
+            return None if evidence is None else evidence.difference
+        both, rows = self._both(a, b)
+        if not both.size:
+            return None
+        pair = self.moments[a], self.moments[b]
+        weights, _ = normal.phase_weights(both, pair, self.law.scale, self.binary)
+        away = self.sums[rows, b] / both[:, 1] - self.sums[rows, a] / both[:, 0]
+        return min(max(float(weights @ away / weights.sum()), -1.0), 1.0)
+
+    def difference(self, a: int, b: int, error: float) -> Interval:
+        """Return the interval of the average difference over phases that played both."""
+        away = self.apart(a, b)
+        if away is None:
+            return ANY_DIFFERENCE
+        if self.moments is None:
+            evidence = self.evidence_of(a, b)
+            assert evidence is not None, "phases played both"
+            return evidence.interval(error)
+        both, _ = self._both(a, b)
+        pair, level = (self.moments[a], self.moments[b]), normal.one_sided(error)
+        radius = normal.phase_radius(both, pair, self.law.scale, self.binary, level)
+        if math.isinf(radius):
+            return self.proved.difference(a, b, normal.EARLY * error)
+        return normal.around(away, radius, -1.0, 1.0)
+
+    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
+        """Whether a's mean loss is below b's plus a margin, on that average."""
+        if self.moments is not None:
+            return super().better(a, b, error, margin)
+        evidence = self.evidence_of(a, b)
+        if evidence is None:
+            return False
+        away = evidence.difference + margin
+        return away > 0.0 and evidence.against(away) >= -math.log(error)
+
     def until(self, phases: int) -> Self:
         """Return what the first phases said."""
-        return replace(self, counts=self.counts[:phases], sums=self.sums[:phases])
+        squares = None if self.squares is None else self.squares[:phases]
+        return replace(self, counts=self.counts[:phases], sums=self.sums[:phases], squares=squares)
 
     def evidence_of(self, a: int, b: int) -> PhaseEvidence | None:
         """Return what phases that played both say of their difference."""
@@ -224,120 +294,10 @@ class InPhases:
         """Return the same of 1 minus the losses."""
         return replace(self, sums=self.counts - self.sums)
 
-
-@dataclass(frozen=True)
-class AnyTimeNormal(AnyTime):
-    """The same as ``AnyTime`` where it is known how much outcomes vary: by the normal law.
-
-    What is proved is said while there are too few outcomes for that.
-    """
-
-    squares: Mapping[int, float]
-    """Released sums of squares around mid-range, by arm."""
-    binary: bool
-    approximate: ClassVar[bool] = True
-
-    @cached_property
-    def moments(self) -> dict[int, Moments]:
-        """What was released of each arm."""
-        return {
-            arm: Moments(one.total, self.squares[arm], one.terms, one.releases)
-            for arm, one in self.totals.items()
-        }
-
-    def mean(self, arm: int, error: float) -> Interval:
-        """Return the interval of an arm's mean loss."""
-        others = [one for other, one in self.moments.items() if other != arm]
-        kind = self.law.scale, self.binary
-        interval = normal.mean_interval(self.moments[arm], others, *kind, error)
-        return interval if interval != ANY_MEAN else super().mean(arm, normal.EARLY * error)
-
-    def difference(self, a: int, b: int, error: float) -> Interval:
-        """Return the interval of b's mean loss minus a's."""
-        first, second = self.moments[a], self.moments[b]
-        level = normal.one_sided(error)
-        radius = normal.pair_once(first, second, self.law.scale, self.binary, level)
-        if math.isinf(radius):
-            return super().difference(a, b, normal.EARLY * error)
-        away = second.total / second.terms - first.total / first.terms
-        return normal.around(away, radius, -1.0, 1.0)
-
-    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin."""
-        return self.difference(a, b, error).low > -margin
-
-    def unbeaten(self, arms: Sequence[int], errors: NDArray[np.float64]) -> list[int]:
-        """Return the arms than which no other is better, in one compiled call."""
-        known = [arm for arm in arms if arm in self.moments]
-        some = [self.moments[arm] for arm in known]
-        kept = normal.still_racing(some, self.law.scale, self.binary, errors[known])
-        gone = {arm for arm, stays in zip(known, kept, strict=True) if not stays}
-        left = [arm for arm in arms if arm not in gone]
-        if any(one.terms < normal.FEWEST for one in some):
-            early = set(super().unbeaten(left, normal.EARLY * errors))
-            left = [arm for arm in left if arm in early or self.moments[arm].terms > normal.FEWEST]
-        return left
-
-
-@dataclass(frozen=True)
-class InPhasesNormal(InPhases):
-    """The same as ``InPhases`` where it is known how much outcomes vary: by the normal law."""
-
-    squares: NDArray[np.float64]
-    """Released sums of squares around mid-range of every phase (row) and arm (column)."""
-    binary: bool
-    approximate: ClassVar[bool] = True
-
-    @cached_property
-    def moments(self) -> dict[int, Moments]:
-        """What was released of each arm in all."""
-        squares = self.squares.sum(axis=0)
-        return {
-            arm: Moments(one.total, float(squares[arm]), one.terms, one.releases)
-            for arm, one in self.totals.items()
-        }
-
-    def mean(self, arm: int, error: float) -> Interval:
-        """Return the interval of an arm's mean loss over its own rounds."""
-        others = [one for other, one in self.moments.items() if other != arm]
-        kind = self.law.scale, self.binary
-        interval = normal.mean_interval(self.moments[arm], others, *kind, error)
-        return interval if interval != ANY_MEAN else super().mean(arm, normal.EARLY * error)
-
-    def apart(self, a: int, b: int) -> float | None:
-        """Return the phases' estimate of b's mean loss minus a's."""
-        both = self._both(a, b)
-        if both is None:
-            return None
-        kind = self.law.scale, self.binary
-        weights, _ = normal.phase_weights(both, (self.moments[a], self.moments[b]), *kind)
+    def _both(self, a: int, b: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return the rounds of two arms in the phases that played both, and which these are."""
         rows = (self.counts[:, a] > 0) & (self.counts[:, b] > 0)
-        away = self.sums[rows, b] / both[:, 1] - self.sums[rows, a] / both[:, 0]
-        return min(max(float(weights @ away / weights.sum()), -1.0), 1.0)
-
-    def difference(self, a: int, b: int, error: float) -> Interval:
-        """Return the interval of the average difference over phases that played both."""
-        away, both = self.apart(a, b), self._both(a, b)
-        if away is None or both is None:
-            return ANY_DIFFERENCE
-        pair, level = (self.moments[a], self.moments[b]), normal.one_sided(error)
-        radius = normal.phase_radius(both, pair, self.law.scale, self.binary, level)
-        if math.isinf(radius):
-            return super().difference(a, b, normal.EARLY * error)
-        return normal.around(away, radius, -1.0, 1.0)
-
-    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin, on that average."""
-        return self.difference(a, b, error).low > -margin
-
-    def until(self, phases: int) -> Self:
-        """Return what the first phases said."""
-        return replace(super().until(phases), squares=self.squares[:phases])
-
-    def _both(self, a: int, b: int) -> NDArray[np.float64] | None:
-        """Return the rounds of two arms in the phases that played both."""
-        rows = (self.counts[:, a] > 0) & (self.counts[:, b] > 0)
-        return self.counts[rows][:, [a, b]] if rows.any() else None
+        return self.counts[rows][:, [a, b]], rows
 
 
 class Known(NamedTuple):

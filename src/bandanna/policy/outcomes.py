@@ -15,7 +15,7 @@ from bandanna._core.start import Start, part_within
 from bandanna._core.types import ArmName, InputError
 from bandanna.error_budget import LATER, ErrorBudget
 from bandanna.inference import MOST_SQUARE, STEEPEST, Totals, law_of, most_square
-from bandanna.policy.intervals import AnyTime, AnyTimeNormal, InPhases, InPhasesNormal, Known
+from bandanna.policy.intervals import AnyTime, InPhases, Known
 from bandanna.policy.state import Retirement, State
 from bandanna.policy.statements import Units
 from bandanna.privacy.columns import LOSS, Columns
@@ -73,7 +73,7 @@ def known_of(
         if spreads is None:
             return Known(names, rounds, AnyTime(law, totals))
         summed = {arm: one.terms * spreads.of(arm) for arm, one in totals.items()}
-        return Known(names, rounds, AnyTimeNormal(law, totals, summed, spreads.binary))
+        return Known(names, rounds, AnyTime(law, totals, summed, binary=spreads.binary))
     counts = np.zeros((len(phases), len(names)))
     sums, squared = np.zeros_like(counts), np.zeros_like(counts)
     for number, phase in enumerate(phases):
@@ -83,7 +83,7 @@ def known_of(
                 squared[number, arm] = count * spreads.in_phase(number, arm)
     in_phases = InPhases(law, counts, sums)
     if spreads is not None:
-        in_phases = InPhasesNormal(law, counts, sums, squared, spreads.binary)
+        in_phases = replace(in_phases, squares=squared, binary=spreads.binary)
     return Known(names, {arm: one.terms for arm, one in in_phases.totals.items()}, in_phases)
 
 
@@ -105,7 +105,7 @@ def and_start(known: Known, start: Start) -> Known:
         )
         rounds[arm] = rounds.get(arm, 0.0) + one.rows
     intervals = replace(known.intervals, totals=totals)
-    if isinstance(intervals, AnyTimeNormal):
+    if intervals.squares is not None:
         squares = dict(intervals.squares)
         for arm, one in start.of(known.names).items():
             squares[arm] = squares.get(arm, 0.0) + part * one.square
