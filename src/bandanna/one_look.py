@@ -535,6 +535,11 @@ class OneLook(NamedTuple):
         interval = self._around([Term(-1.0, first), Term(1.0, second)], alpha)
         return Interval(*(min(max(end, -1.0), 1.0) for end in interval))
 
+    def between(self, a: int, b: int, alpha: float) -> tuple[float, Interval]:
+        """Return the estimate of b's mean minus a's, no further than its interval, and that."""
+        interval = self.difference(a, b, alpha)
+        return min(max(self.apart(a, b), interval.low), interval.high), interval
+
     def _around(self, terms: Sequence[Term], alpha: float, others: Sequence[Arm] = ()) -> Interval:
         least = [arm.fewest if arm.present else 1e-9 for arm in others]
         some = [arm for arm, size in zip(others, least, strict=True) if arm.size >= size]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from functools import partial
 
 from bandanna._core.html import paragraph
 from bandanna._core.start import Start
@@ -22,14 +22,6 @@ from bandanna.scorecard.recommend import recommend
 from bandanna.scorecard.view import Check, Goal, Metric
 
 TOGETHER = "All differences hold together, and so do all lifts, provided {}."
-
-
-class _Told(TypedDict):
-    """What the metrics of one answer have in common."""
-
-    goal: Goal
-    limit: float | None
-    lifts: bool
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,6 @@ class LogAnswer(Answer):
         self,
         control: ArmName | None,
         limit: float | None = None,
-        goal: Goal | None = None,
     ) -> tuple[Metric, tuple[tuple[str, Metric], ...]]:
         """Return every arm against the control, over all people and in each group.
 
@@ -110,20 +101,12 @@ class LogAnswer(Answer):
         if self.control is None or names[against] != self.control:
             pairs = len(names) * pairs // 2  # whatever was looked at before it was named
         alpha = (1.0 - self.confidence) / pairs
-        if goal is None:
-            goal = "more" if self.units.reward else "less"
-        told: _Told = {"goal": goal, "limit": limit, "lifts": self.start is not None}
-        metric = metric_of(
-            names,
-            look,
-            self.units,
-            against,
-            alpha,
-            note=self.units.counted if self.units.clip else "",
-            **told,
-        )
+        goal: Goal = "more" if self.units.reward else "less"
+        told = partial(metric_of, goal=goal, limit=limit, lifts=self.start is not None)
+        note = self.units.counted if self.units.clip else ""
+        metric = told(names, look, self.units, against, alpha, note=note)
         groups = tuple(
-            (name, metric_of(names, one, self.units, against, alpha / len(self.groups), **told))
+            (name, told(names, one, self.units, against, alpha / len(self.groups)))
             for name, one in self.groups
         )
         return metric, groups
@@ -242,21 +225,11 @@ def comparison(
     confidence: float,
 ) -> Comparison:
     """Return how two arms differ, in the user's units, with an error probability of its own."""
-    interval, more = look.difference(a, b, alpha), look.apart(a, b)
-    more = min(max(more, interval.low), interval.high)
-    sign = -1.0 if units.reward else 1.0
-    low, high = sorted(sign * units.width * end for end in interval)
+    more, interval = look.between(a, b, alpha)
     words = difference_words(names[a], names[b], more, interval, units)
-    return Comparison(
-        names[a],
-        names[b],
-        sign * units.width * more,
-        low,
-        high,
-        f"{words}, {sure(confidence)}, provided {AT_RANDOM}.",
-        confidence,
-        AT_RANDOM,
-    )
+    sentence = f"{words}, {sure(confidence)}, provided {AT_RANDOM}."
+    size, low, high = units.difference(more, interval)
+    return Comparison(names[a], names[b], size, low, high, sentence, confidence, AT_RANDOM)
 
 
 def protected_in_log(per: str) -> str:

@@ -8,7 +8,7 @@ from bandanna._core.types import ArmName
 from bandanna.one_look import FEWEST, OneLook, Term, proved_radius, statistic
 from bandanna.policy.statements import Units
 from bandanna.scorecard.lift import Lift, fieller
-from bandanna.scorecard.recommend import verdict_of
+from bandanna.scorecard.recommend import effect_of
 from bandanna.scorecard.view import Effect, Goal, Metric
 
 
@@ -19,11 +19,10 @@ def metric_of(
     control: int,
     alpha: float,
     *,
-    name: str = "",
-    goal: Goal = "neither",
-    limit: float | None = None,
+    goal: Goal,
+    limit: float | None,
     note: str = "",
-    lifts: bool = True,
+    lifts: bool,
 ) -> Metric:
     """Return one outcome of every arm, the control first.
 
@@ -31,7 +30,7 @@ def metric_of(
     means are not of the outcome itself, so their ratio would say nothing.
     """
     times = 100 if look.binary and units.low == 0.0 else 1
-    shell = Metric(name or units.name, (), units.per, times, goal, limit, note)
+    shell = Metric(units.name, (), units.per, times, goal, limit, note)
     arms = [control, *(arm for arm in range(len(names)) if arm != control)]
     return shell.with_effects(
         [_effect(shell, names, look, units, arm, control, alpha, lifts=lifts) for arm in arms]
@@ -56,15 +55,9 @@ def _effect(
         return Effect(names[arm], size, mean, verdict="control")
     if not size or not base.size:
         return Effect(names[arm], size, mean)
-    sign = -1.0 if units.reward else 1.0
-    ends = look.difference(control, arm, alpha)
-    low, high = sorted(sign * units.width * end for end in ends)
-    apart = min(max(sign * units.width * look.apart(control, arm), low), high)
-    verdict = verdict_of(metric, low, high)
+    apart = units.difference(*look.between(control, arm, alpha))
     lift = lift_of(look, units, arm, control, alpha) if lifts else None
-    if lift is None:
-        return Effect(names[arm], size, mean, apart, low, high, verdict=verdict)
-    return Effect(names[arm], size, mean, apart, low, high, *lift, verdict)
+    return effect_of(metric, names[arm], size, mean, apart, lift)
 
 
 def lift_of(look: OneLook, units: Units, arm: int, control: int, alpha: float) -> Lift | None:

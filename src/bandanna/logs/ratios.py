@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +25,9 @@ from bandanna.environments.frames import read_columns
 from bandanna.environments.log import Log, as_numbers, read_log
 from bandanna.environments.returning import slots_of
 from bandanna.inference import Interval
-from bandanna.logs.answers import met_once, protected_in_log
+from bandanna.logs.answers import how_made, met_once, protected_in_log
 from bandanna.logs.rows import mixed_in
-from bandanna.one_look import FEWEST, HOW, Arm, Kind, radius
+from bandanna.one_look import FEWEST, Arm, Kind, radius
 from bandanna.policy.answers import index_of
 from bandanna.policy.statements import AT_RANDOM, Units
 from bandanna.privacy.certificate import OF_LOGS, Setting, make_certificate
@@ -35,7 +35,7 @@ from bandanna.privacy.ratio import RatioRelease, RatioSums, ratio_scale
 from bandanna.privacy.statements import PUBLIC_ROWS, assumed_by_all
 from bandanna.scorecard.health import sample_ratio
 from bandanna.scorecard.lift import Lift, fieller
-from bandanna.scorecard.recommend import verdict_of
+from bandanna.scorecard.recommend import effect_of
 from bandanna.scorecard.view import Check, Effect, Goal, Metric
 from bandanna.warehouse import Exposures, Table
 
@@ -200,7 +200,7 @@ class RatioAnswer:
     @property
     def looks(self) -> str:
         """When it may be looked at, and how intervals are made."""
-        return f"The intervals are for one look at a finished log, {HOW[self.interval]}."
+        return how_made(self.interval)
 
     def effects(
         self, control: ArmName, limit: float | None = None
@@ -222,18 +222,8 @@ class RatioAnswer:
         compared = self.look.against(arm, control, alpha)
         if compared is None:
             return Effect(self.names[arm], size, mean)
-        difference, apart, lift = compared
-        said = Effect(
-            self.names[arm],
-            size,
-            mean,
-            difference,
-            *apart,
-            verdict=verdict_of(metric, *apart),
-        )
-        if lift is None:
-            return said
-        return replace(said, lift=lift.lift, lift_low=lift.low, lift_high=lift.high)
+        difference, ends, lift = compared
+        return effect_of(metric, self.names[arm], size, mean, (difference, *ends), lift)
 
     def checks(self, shares: Mapping[ArmName, float] | None) -> tuple[Check, ...]:
         """Return what public counts say of how the experiment went."""

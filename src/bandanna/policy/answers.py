@@ -73,14 +73,19 @@ class DroppedArm(NamedTuple):
     """Where a guardrail retired it: what was found of which metric."""
 
 
-class _Statement:
-    """What answers have in common: a sentence, JSON, a table for notebooks."""
+class Asked(NamedTuple):
+    """What is asked of what was released."""
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> list[str]:
-        raise NotImplementedError
+    units: Units
+    """How the user counts."""
+    among: Sequence[int] | None = None
+    """Indices of the arms that can be best; all by default."""
+    settled: Settled | None = None
+    """What a race with at least this confidence has settled already: it stays settled."""
+    warning: str = ""
+    """What speaks against the assumption."""
+    unsaid: str = ""
+    """Why nothing can be said, where that is so: the whole sentence."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class ArmAnswer:
 
 
 @dataclass(frozen=True)
-class Answer(_Statement, Tabular):
+class Answer(Tabular):
     """Which arm is best, if that can be said, and what is known of each.
 
     Attributes
@@ -138,15 +143,6 @@ class Answer(_Statement, Tabular):
     good_enough: ArmName | None = field(default_factory=lambda: None)  # computed when looked at
     about: str = field(default_factory=str)
     """What means and differences are taken over, where that must be said."""
-
-    @classmethod
-    def later(
-        cls, best: Callable[[], ArmName | None], whole: Callable[[], Answer], warning: str
-    ) -> Answer:
-        """Return an answer that is computed when it is looked at; ``best`` by itself."""
-        made = object.__new__(Answer)
-        made.__dict__.update(warning=warning, _best=best, _whole=whole)
-        return made
 
     if not TYPE_CHECKING:
 
@@ -191,6 +187,9 @@ class Answer(_Statement, Tabular):
         """Return a row for each arm."""
         return [arm.to_dict() | {"name": str(arm.name)} for arm in self.arms]
 
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
     def _lines(self) -> list[str]:
         lines = [self.sentence]
         width = max(len(str(arm.name)) for arm in self.arms)
@@ -207,9 +206,8 @@ class Answer(_Statement, Tabular):
     def _of(self, arm: ArmAnswer) -> str:
         if arm.mean is None:
             return "no release of its own"
-        digits = max(digits_for(arm.high - arm.low), 0)
-        mean, low, high = (f"{value:,.{digits}f}" for value in (arm.mean, arm.low, arm.high))
-        return f"mean {self.units.noun} {mean} ({low} to {high})"
+        mean, ends = self.cells(arm)
+        return f"mean {self.units.noun} {mean} ({ends})"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -229,7 +227,7 @@ class Answer(_Statement, Tabular):
 
 
 @dataclass(frozen=True)
-class Comparison(_Statement):
+class Comparison:
     """How two arms differ: the second one's mean minus the first one's, in the user's units."""
 
     first: ArmName
@@ -247,8 +245,8 @@ class Comparison(_Statement):
         """Return it as plain values, for JSON."""
         return {name: value for name, value in vars(self).items() if name != "looks"}
 
-    def _lines(self) -> list[str]:
-        return [self.sentence, self.looks]
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.looks}"
 
     def _repr_html_(self) -> str:
         return paragraph(str(self))
@@ -257,36 +255,12 @@ class Comparison(_Statement):
 ABOUT = "An arm's mean is {means}; a difference is {differences}, more precise ones counting more."
 
 
-def answer_from(
-    shown: Shown,
-    units: Units,
-    *,
-    among: Sequence[int] | None = None,
-    warning: str = "",
-    settled: Settled | None = None,
-    unsaid: str = "",
-) -> Answer:
-    """Answer which arm is best.
-
-    Parameters
-    ----------
-    shown
-        What was released, with which probability each statement may be wrong, and what must be
-        true.
-    units
-        How the user counts.
-    among
-        Indices of the arms that can be best; all by default.
-    warning
-        What speaks against the assumption.
-    settled
-        What a race with at least this confidence has settled already: it stays settled.
-    unsaid
-        Why nothing can be said, where that is so: the whole sentence.
-    """
+def answer_from(shown: Shown, asked: Asked) -> Answer:
+    """Answer which arm is best, from what was released."""
     known, budget, assumption, note = shown
     names, _, intervals = known
-    running = range(len(names)) if among is None else among
+    units, settled = asked.units, asked.settled
+    running = range(len(names)) if asked.among is None else asked.among
     standing_now = _standing(known, budget, running, settled)
     arms = [
         replace(answer_arm(shown, units, index), racing=index in standing_now.racing)
@@ -308,11 +282,11 @@ def answer_from(
     return Answer(
         None if standing_now.best is None or units.neutral else names[standing_now.best],
         tuple(arms),
-        unsaid or f"{sentence} {note}".rstrip(),
+        asked.unsaid or f"{sentence} {note}".rstrip(),
         confidence,
         assumption,
         units,
-        warning,
+        asked.warning,
         _looks(intervals),
         good_enough=enough,
         about=about,
@@ -329,15 +303,7 @@ def answer_arm(shown: Shown, units: Units, index: int) -> ArmAnswer:
     return ArmAnswer(name, seen, units.value(intervals.estimate(index)), *ends)
 
 
-def answer_later(
-    shown: Callable[[], Shown],
-    units: Units,
-    *,
-    among: Sequence[int],
-    warning: str = "",
-    settled: Settled | None = None,
-    unsaid: str = "",
-) -> Answer:
+def answer_later(shown: Callable[[], Shown], asked: Asked) -> Answer:
     """Return what ``answer_from`` does, computed when it is looked at: ``best`` takes little.
 
     ``shown`` must return the same whenever it is called.
@@ -345,15 +311,14 @@ def answer_later(
 
     def best() -> ArmName | None:
         known, budget, *_ = shown()
-        best_of = _standing(known, budget, among, settled).best
-        return None if best_of is None or units.neutral else known.names[best_of]
+        running = range(len(known.names)) if asked.among is None else asked.among
+        best_of = _standing(known, budget, running, asked.settled).best
+        return None if best_of is None or asked.units.neutral else known.names[best_of]
 
-    def whole() -> Answer:
-        return answer_from(
-            shown(), units, among=among, warning=warning, settled=settled, unsaid=unsaid
-        )
-
-    return Answer.later(best, whole, warning)
+    made = object.__new__(Answer)
+    later = {"_best": best, "_whole": lambda: answer_from(shown(), asked)}
+    made.__dict__.update(later, warning=asked.warning)
+    return made
 
 
 def _standing(
@@ -367,19 +332,11 @@ def _standing(
     return Standing(tuple(racing), racing[0] if len(racing) == 1 < len(running) else None)
 
 
-def compare_from(
-    shown: Shown,
-    units: Units,
-    first: ArmName,
-    second: ArmName,
-    *,
-    among: Sequence[int] | None = None,
-    settled: Settled | None = None,
-    unsaid: str = "",
-) -> Comparison:
-    """Compare two arms, by name; parameters are those of ``answer_from``."""
+def compare_from(shown: Shown, asked: Asked, first: ArmName, second: ArmName) -> Comparison:
+    """Compare two arms, by name."""
     (names, _, intervals), budget, assumption, note = shown
-    confidence, running = 1.0 - budget.alpha, range(len(names)) if among is None else among
+    units, confidence = asked.units, 1.0 - budget.alpha
+    running = range(len(names)) if asked.among is None else asked.among
     a, b = index_of(names, first), index_of(names, second)
     if a == b:
         raise InputError(f"compare two different arms; got {first!r} twice.")
@@ -390,19 +347,19 @@ def compare_from(
         if missing:
             never = f"Nothing has been released of {' and '.join(missing)} yet."
         ends = -units.width, units.width
-        return Comparison(names[a], names[b], None, *ends, unsaid or never, confidence, assumption)
-    best = _standing(shown.known, budget, running, settled).best
+        return Comparison(
+            names[a], names[b], None, *ends, asked.unsaid or never, confidence, assumption
+        )
+    best = _standing(shown.known, budget, running, asked.settled).best
     leads = int(best == a and b in running) - int(best == b and a in running)
     interval = of_pair(intervals, budget, a, b, best if leads else None)
     if leads:
         more = min(max(more, interval.low), interval.high)
-    sign = -1.0 if units.reward else 1.0
-    low, high = sorted(sign * units.width * end for end in interval)
     words = difference_words(names[a], names[b], more, interval, units, leads=leads)
     over = f", {intervals.of_differences}" if intervals.of_differences else ""
     said = sure(confidence, intervals)
     sentence = f"{words}{over}, {said}, provided {assumption}. {note}".rstrip()
-    size = sign * units.width * more
+    size, low, high = units.difference(more, interval)
     about = confidence, assumption, _looks(intervals)
     return Comparison(names[a], names[b], size, low, high, sentence, *about)
 

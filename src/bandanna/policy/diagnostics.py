@@ -20,6 +20,7 @@ from bandanna.planner.plan import Happened, Plan
 from bandanna.policy.answers import (
     COUNTS_THE_LOG,
     Answer,
+    Asked,
     Comparison,
     DroppedArm,
     Settled,
@@ -234,10 +235,7 @@ class Diagnostics(BasePolicy):
         True
         """
         with self._lock:
-            if metric is None:
-                return self._answer(confidence, outcome)
-            shown, units = self._shown_metric(metric, confidence)
-            return answer_later(shown, units, among=self._running)
+            return answer_later(*self._asked(confidence, outcome, metric))
 
     @property
     def answered(self) -> bool:
@@ -249,7 +247,7 @@ class Diagnostics(BasePolicy):
             race = self._parts.runner.report().race
             if race is not None:
                 return race.winner is not None
-            return self._answer(self.spec.confidence, "").best is not None
+            return self.answer(self.spec.confidence).best is not None
 
     @property
     def dropped(self) -> tuple[DroppedArm, ...]:
@@ -303,15 +301,8 @@ class Diagnostics(BasePolicy):
             As for ``answer``.
         """
         with self._lock:
-            settled, among = None, self._running
-            if metric is None:
-                shown, units = self._shown(confidence), self._units(outcome)
-                settled = self._settled(confidence)
-            else:
-                shown, units = self._shown_metric(metric, confidence)
-        return compare_from(
-            shown(), units, first, second, among=among, settled=settled, unsaid=self._unsaid
-        )
+            shown, asked = self._asked(confidence, outcome, metric)
+        return compare_from(shown(), asked, first, second)
 
     def scorecard(
         self,
@@ -362,7 +353,7 @@ class Diagnostics(BasePolicy):
         with self._lock:
             state, runner = self._state, self._parts.runner
             chances, plays = runner.chances(), state.plays()
-            answer, totals = self._answer(CONFIDENCE, ""), state.totals
+            answer, totals = self.answer(CONFIDENCE), state.totals
             rows = [
                 ArmSummary(
                     arm.name,
@@ -380,15 +371,15 @@ class Diagnostics(BasePolicy):
             also = self._net_words, self._unsaid
             return Summary(rows, state.rounds, state.released, *said, known, *also)
 
-    def _answer(self, confidence: float, outcome: str) -> Answer:
-        return answer_later(
-            self._shown(confidence),
-            self._units(outcome),
-            among=self._running,
-            warning=self._changes,
-            settled=self._settled(confidence),
-            unsaid=self._unsaid,
-        )
+    def _asked(
+        self, confidence: float, outcome: str, metric: str | None
+    ) -> tuple[Callable[[], Shown], Asked]:
+        """Return what was released of the main outcome, or of a metric, and what is asked of it."""
+        if metric is not None:
+            shown, units = self._shown_metric(metric, confidence)
+            return shown, Asked(units, self._running, unsaid=self._unsaid)
+        about = self._running, self._settled(confidence), self._changes, self._unsaid
+        return self._shown(confidence), Asked(self._units(outcome), *about)
 
     def _settled(self, confidence: float) -> Settled | None:
         """Return what a race has settled that is at least as sure as this."""
@@ -432,22 +423,17 @@ class Diagnostics(BasePolicy):
         alone = self._told(lambda: known_of(names, release, seen, phases, *rests), bool(phases))
         if start is None:
             return cache(lambda: Shown(alone(), told, assumed))
-        if not self._parts.runner.phases:
-            return cache(
-                lambda: Shown(
-                    and_start(known_of(names, release, seen, spreads=spreads), start),
-                    steady,
-                    AS_IN_THE_LOG,
-                )
-            )
-        running, changes = self._running, self._changes
+        in_phases, running, changes = self._parts.runner.phases, self._running, self._changes
 
         def show() -> Shown:
-            known = alone()
-            best = standing(known.intervals, told.half, running, len(names)).best
-            if changes or best is not None:
-                return Shown(known, told.half, assumed)
+            if in_phases:
+                known = alone()
+                best = standing(known.intervals, told.half, running, len(names)).best
+                if changes or best is not None:
+                    return Shown(known, told.half, assumed)
             both = and_start(known_of(names, release, seen, spreads=spreads), start)
+            if not in_phases:
+                return Shown(both, steady, AS_IN_THE_LOG)
             return Shown(both, steady.half, AS_IN_THE_LOG, COUNTS_THE_LOG)
 
         return cache(show)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bandanna._core.types import ArmName, Guarantee, InputError
+from bandanna._core.types import ArmName, InputError
 from bandanna.inference import Interval
-from bandanna.planner.plan import Happened
 from bandanna.policy.answers import (
     ANY_TIME_NORMAL,
     Answer,
     ArmAnswer,
+    Asked,
     Comparison,
-    Shown,
     answer_arm,
     check_confidence,
     compare_from,
@@ -25,60 +24,18 @@ from bandanna.policy.intervals import InPhases
 from bandanna.policy.statements import NORMAL, Units
 from bandanna.scorecard.card import Scorecard
 from bandanna.scorecard.lift import Lift, from_intervals
-from bandanna.scorecard.recommend import recommend, verdict_of
+from bandanna.scorecard.recommend import effect_of, recommend
 from bandanna.scorecard.view import Check, Effect, Goal, Metric, Moment
-from bandanna.spec import Spec
+
+if TYPE_CHECKING:
+    from bandanna.policy.diagnostics import Diagnostics
 
 MOMENTS = 40
 """After how many phases, at most, a lift is drawn."""
 
 
-class ScorecardSource(Protocol):
-    """What a scorecard reads of a policy."""
-
-    @property
-    def spec(self) -> Spec:
-        """What the policy is."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What it promises."""
-
-    @property
-    def happened(self) -> Happened:
-        """What happened that bounds do not cover."""
-
-    @property
-    def decided(self) -> int:
-        """How many decisions were made."""
-
-    @property
-    def waiting(self) -> int:
-        """How many of them wait for feedback."""
-
-    @property
-    def choices(self) -> tuple[ArmName, ...]:
-        """The arms, or the experts."""
-
-    def shown(self, confidence: float) -> Shown:
-        """Return what was released, and how it may be said."""
-
-    def answer(self, confidence: float, *, outcome: str = "", metric: str | None = None) -> Answer:
-        """Say which arm is best."""
-
-    def compare(
-        self,
-        first: ArmName,
-        second: ArmName,
-        confidence: float,
-        *,
-        metric: str | None = None,
-    ) -> Comparison:
-        """Say how two arms differ."""
-
-
 def scorecard_of(
-    policy: ScorecardSource, control: ArmName | None, outcome: str, confidence: float
+    policy: Diagnostics, control: ArmName | None, outcome: str, confidence: float
 ) -> Scorecard:
     """Return the scorecard of a policy: the outcome first, then every metric.
 
@@ -121,7 +78,7 @@ def scorecard_of(
 
 
 def over_phases(
-    policy: ScorecardSource, units: Units, control: ArmName, arm: ArmName, confidence: float
+    policy: Diagnostics, units: Units, control: ArmName, arm: ArmName, confidence: float
 ) -> tuple[Moment, ...]:
     """Return how an arm stood against the control after each phase, and the shares in it.
 
@@ -138,7 +95,7 @@ def over_phases(
     for number in sorted({round(phases * part / MOMENTS) for part in range(1, MOMENTS + 1)} - {0}):
         then = intervals.until(number)
         one = shown._replace(known=shown.known._replace(intervals=then))
-        compared = compare_from(one, units, control, arm)
+        compared = compare_from(one, Asked(units), control, arm)
         lift = _lift(compared, answer_arm(one, units, columns[0]), units.low)
         played = intervals.counts[number - 1, columns]
         shares = tuple(float(share) for share in played / max(played.sum(), 1.0))
@@ -149,7 +106,7 @@ def over_phases(
     return tuple(moments)
 
 
-def _control(policy: ScorecardSource, control: ArmName | None) -> ArmName:
+def _control(policy: Diagnostics, control: ArmName | None) -> ArmName:
     arms = policy.choices
     if len(arms) < 2:
         raise InputError(f"a scorecard compares arms; there is only {arms[0]!r}.")
@@ -161,7 +118,7 @@ def _control(policy: ScorecardSource, control: ArmName | None) -> ArmName:
 
 
 def _metric(
-    policy: ScorecardSource,
+    policy: Diagnostics,
     answer: Answer,
     name: str | None,
     control: ArmName,
@@ -187,9 +144,11 @@ def _metric(
     for arm in answer.arms:
         if arm.name == control:
             continue
-        compared = policy.compare(control, arm.name, confidence, metric=name)
-        of_arm = arm.name, arm.rounds, arm.mean, arms[control], units.low
-        effects.append(_effect(shell, compared, *of_arm, adjusted=bool(units.adjusted)))
+        compared, lift = policy.compare(control, arm.name, confidence, metric=name), None
+        if not units.adjusted:  # a share of what is left of an outcome says nothing
+            lift = _lift(compared, arms[control], units.low)
+        apart = compared.difference, compared.low, compared.high
+        effects.append(effect_of(shell, arm.name, arm.rounds, arm.mean, apart, lift))
     if (
         answer.best is not None and limit is None
     ):  # it stays so once it was settled, also where an end is 0
@@ -204,29 +163,6 @@ def _settled(effect: Effect, best: ArmName, control: ArmName) -> Effect:
     return replace(effect, verdict="better" if best == effect.arm else "worse")
 
 
-def _effect(
-    metric: Metric,
-    compared: Comparison,
-    arm: ArmName,
-    rounds: int,
-    mean: float | None,
-    control: ArmAnswer,
-    least: float,
-    *,
-    adjusted: bool,
-) -> Effect:
-    if compared.difference is None or mean is None:
-        return Effect(arm, rounds, mean)
-    lift, apart = None, (compared.low, compared.high)
-    if not adjusted:  # a share of what is left of an outcome says nothing
-        lift = _lift(compared, control, least)
-    verdict = verdict_of(metric, *apart)
-    effect = Effect(arm, rounds, mean, compared.difference, *apart, verdict=verdict)
-    if lift is None:
-        return effect
-    return replace(effect, lift=lift.lift, lift_low=lift.low, lift_high=lift.high)
-
-
 def _lift(compared: Comparison, control: ArmAnswer, least: float) -> Lift | None:
     """Return the lift from a comparison with the control and the control's own interval."""
     if compared.difference is None:
@@ -235,7 +171,7 @@ def _lift(compared: Comparison, control: ArmAnswer, least: float) -> Lift | None
     return from_intervals(compared.difference, apart, control.mean or 0.0, around, least)
 
 
-def _health(policy: ScorecardSource, answer: Answer) -> list[Check]:
+def _health(policy: Diagnostics, answer: Answer) -> list[Check]:
     """Return what public counts and guards say of the run."""
     missed, rounds = policy.happened.missed, max(policy.decided, 1)
     checks = [

@@ -109,6 +109,12 @@ class Units(NamedTuple):
         low, high = sorted((self.value(losses.low), self.value(losses.high)))
         return low, high
 
+    def difference(self, more: float, losses: Interval) -> tuple[float, float, float]:
+        """Return a difference of mean losses, and its interval, as the user counts it."""
+        unit = -self.width if self.reward else self.width
+        low, high = sorted(unit * end for end in losses)
+        return unit * more, low, high
+
     def gain(self, size: float, low: float, high: float | None = None) -> str:
         """Write how much better an arm is, with its interval: positive is better.
 

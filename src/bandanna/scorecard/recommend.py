@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bandanna._core.types import ArmName
+from bandanna.scorecard.lift import Lift
 from bandanna.scorecard.text import interval, lift_of
 from bandanna.scorecard.view import Check, Effect, Metric, Recommendation, Verdict
 
@@ -24,6 +26,25 @@ def verdict_of(metric: Metric, low: float, high: float) -> Verdict:
     if metric.goal == "neither" or low <= 0.0 <= high:
         return "open"
     return "better" if (low > 0.0) == (metric.goal == "more") else "worse"
+
+
+def effect_of(
+    metric: Metric,
+    arm: ArmName,
+    people: int,
+    mean: float | None,
+    apart: tuple[float | None, float, float],
+    lift: Lift | None,
+) -> Effect:
+    """Return one arm of a metric, its difference to the control, and what its interval says."""
+    difference, low, high = apart
+    if difference is None or mean is None:
+        return Effect(arm, people, mean)
+    verdict = verdict_of(metric, low, high)
+    effect = Effect(arm, people, mean, difference, low, high, verdict=verdict)
+    if lift is None:
+        return effect
+    return replace(effect, lift=lift.lift, lift_low=lift.low, lift_high=lift.high)
 
 
 def recommend(
