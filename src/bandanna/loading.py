@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bandanna._core.types import JSON, InputError, StateFileError
-from bandanna.policy import Segments
 from bandanna.policy.base import BasePolicy
-from bandanna.policy.facade import policy_from_dict, resume_policy
+from bandanna.policy.facade import policy_from_dict
 from bandanna.policy.files import read_with
+from bandanna.policy.segments import Segments, resume
 
 
 def load(
@@ -60,12 +60,15 @@ def load(
     options: JSON = {"epsilon": epsilon, "again": again}
     read = partial(from_dict, learner=learner, encoder=encoder)
 
-    def resume(source: Path, data: JSON) -> BasePolicy | Segments:
-        if data.get("kind") == Segments.__name__:
-            return Segments.resume(source, data, read, **options)
-        return resume_policy(source, data, read, **options)
+    def segments(data: JSON) -> Segments:
+        return Segments({name: read(one) for name, one in data["segments"]})
 
-    return read_with(path, resume)
+    def go_on(source: Path, data: JSON) -> BasePolicy | Segments:
+        if data.get("kind") == Segments.__name__:
+            return resume(source, data, segments, **options)
+        return resume(source, data, read, **options)
+
+    return read_with(path, go_on)
 
 
 def from_dict(

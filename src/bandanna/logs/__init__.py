@@ -12,6 +12,7 @@ import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeGuard
 
@@ -163,9 +164,17 @@ def answer(
     if adjusted_range is not None:
         adjusted_range = check_range(adjusted_range)
     asked = {"arm": arm, "outcome": outcome, "person": person, "loss_range": ends}
-    told = {"reward": reward, "confidence": confidence, "interval": interval, "control": control}
     bins, source = bins_of(by or {}), source_of(log)
     named = {one.column: one.names for one in bins}
+    answered = partial(
+        answer_counted,
+        epsilon=epsilon,
+        reward=reward,
+        confidence=confidence,
+        by=named,
+        interval=interval,
+        control=control,
+    )
     rows_wanted = auto or adjust is not None
 
     hidden = _hidden(protects, arms, source, binary=binary, interval=interval, bought=rows_wanted)
@@ -184,25 +193,21 @@ def answer(
         wanted = [one for one in (arm, outcome, person, *named) if one is not None]
         place = _as_table(log, wanted) if source is None else source
         totals = count(place, **asked, clip=True, bins=bins, arms=hidden, before=spend)  # type: ignore[arg-type]
-        return answer_counted(totals.counted, epsilon=epsilon, by=named, present=True, **told)  # type: ignore[arg-type]
+        return answered(totals.counted, present=True)
     if source is not None and not rows_wanted and not bare:
         totals = count(source, **asked, clip=clip, bins=bins, before=spend)  # type: ignore[arg-type]
-        counted = totals.counted
-        check_cells(counted.counts.size)
-        counted = as_binary(counted) if binary else counted
-        return answer_counted(counted, epsilon=epsilon, by=named, **told)  # type: ignore[arg-type]
+        check_cells(totals.counted.counts.size)
+        return answered(as_binary(totals.counted) if binary else totals.counted)
     clip = clip or auto
     spend()
     rows = Rows.read(_in_memory(log), **asked, clip=clip, by=by or {}, adjust=adjust)  # type: ignore[arg-type]
     if not rows_wanted:
         whole = rows.log.boolean and person is None if binary is None else binary
-        counted = as_binary(rows.counted()) if whole else rows.counted()
-        return answer_counted(counted, epsilon=epsilon, by=named, **told)  # type: ignore[arg-type]
+        return answered(as_binary(rows.counted()) if whole else rows.counted())
     bought = buy(
         rows.sample, epsilon, auto=auto, adjust=adjust, slope=slope, adjusted_range=adjusted_range
     )
-    counted = rows.counted(bought.scale, clip=True)
-    return _answered(counted, bought, epsilon, named, **told)  # type: ignore[arg-type]
+    return answered(rows.counted(bought.scale, clip=True), bought=bought)
 
 
 def _hidden(
@@ -290,31 +295,16 @@ def answer_counted(
     interval: Literal["normal", "proved"] = "normal",
     control: ArmName | None = None,
     present: bool = False,
+    bought: Bought | None = None,
 ) -> LogAnswer:
     """Answer which arm is best from what was counted, privately: see ``answer``.
 
     ``by`` names the categories of each column behind the cells, in the order of the cells;
-    ``present`` hides the counts as well.
+    ``present`` hides the counts as well; ``bought`` is what a part of epsilon has bought before.
     """
     checks.epsilon(epsilon)
-    nothing = Bought(Scale(*counted.outcome_range))
-    told = {"reward": reward, "confidence": confidence, "interval": interval, "control": control}
-    return _answered(counted, nothing, epsilon, by or {}, present=present, **told)  # type: ignore[arg-type]
-
-
-def _answered(
-    counted: Counted,
-    bought: Bought,
-    epsilon: float,
-    by: Mapping[str, tuple[str, ...]],
-    *,
-    reward: bool,
-    confidence: float,
-    interval: Literal["normal", "proved"],
-    control: ArmName | None,
-    present: bool = False,
-) -> LogAnswer:
     alpha = 1.0 - check_confidence(confidence)
+    bought = Bought(Scale(*counted.outcome_range)) if bought is None else bought
     if interval not in ("normal", "proved"):
         raise InputError(f"interval must be normal or proved; got {interval!r}.")
     if counted.size == 0 and not present:
@@ -336,9 +326,8 @@ def _answered(
     told = _told(look, alpha, against)
     best = told.racing[0] if len(told.racing) == 1 else None
     means = [look.mean(k, alpha) for k in range(len(names))]
-    listed = list(names)
     pairs = tuple(
-        comparison(look, listed, told.base, k, told.level, units, confidence) for k in told.apart
+        comparison(look, names, told.base, k, told.level, units, confidence) for k in told.apart
     )
     needed = None
     if best is None and not present:
@@ -350,24 +339,22 @@ def _answered(
         some = [names[k] for k in told.racing]
         sentence = _too_close(some, units, confidence)
         more = "" if needed is None else needed.words(units.per)
-        sentence += f"{more.removesuffix('.')} (there are {counted.size:,})." if more else ""
+        sentence += more and f"{more.removesuffix('.')} (there are {counted.size:,})."
     promise = _promise(release, counted, bought, epsilon)
     setting = Setting(secrets.token_hex(8), OF_LOGS, len(names), None, *counted.outcome_range)
     certificate = make_certificate(promise, setting)
-    known = [(name, arm) for name, arm in zip(names, arms, strict=True) if arm.size]
-    start = Start(
-        tuple(StartArm(name, arm.size, arm.total, arm.releases, arm.square) for name, arm in known),
-        arms[0].scale,
-        counted.outcome_range,
-        reward,
-        certificate,
-    )
-    few = [
-        name
-        for name, arm in zip(names, arms, strict=True)
-        if arm.size < few_rows(epsilon) and not present
-    ]
-    columns = tuple(by.items())
+    named = list(zip(names, arms, strict=True))
+    start = None
+    if not bought.adjusted and not present:
+        known = tuple(
+            StartArm(name, arm.size, arm.total, arm.releases, arm.square)
+            for name, arm in named
+            if arm.size
+        )
+        start = Start(known, scale, counted.outcome_range, reward, certificate)
+    least = few_rows(epsilon)
+    few = [] if present else [name for name, arm in named if arm.size < least]
+    columns = () if by is None else tuple(by.items())
     return LogAnswer(
         None if best is None else names[best],
         tuple(
@@ -384,20 +371,18 @@ def _answered(
         confidence,
         AT_RANDOM,
         units,
-        warning=_few_words(few, few_rows(epsilon), units.per),
+        warning=_few_words(few, least, units.per),
         looks=how_made(kind),
         differences=pairs,
-        gains=()
-        if present
-        else tuple(
-            rule_gain(index, columns, counted.counts, sums, names, arms[0].scale, units, alpha)
-            for index in range(len(columns))
+        gains=tuple(
+            rule_gain(index, columns, counted.counts, sums, names, scale, units, alpha)
+            for index in range(0 if present else len(columns))
         ),
         needed=needed,
         mixed=counted.mixed,
         guarantee=promise,
         certificate=certificate,
-        start=None if bought.adjusted or present else start,
+        start=start,
         notes=(HIDDEN,) if present else _notes(bought, look, told, counted, alpha),
         interval=kind,
         control=control,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -217,7 +217,7 @@ class LogAnswer(Answer):
 
 def comparison(
     look: OneLook,
-    names: list[ArmName],
+    names: Sequence[ArmName],
     a: int,
     b: int,
     alpha: float,

@@ -14,7 +14,7 @@ from typing import TypedDict
 from bandanna._core import checks
 from bandanna._core.grid import LossRange
 from bandanna._core.private_inputs import private_inputs
-from bandanna._core.types import ArmName, InputError
+from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.logs import LogAnswer, answer
 from bandanna.logs.answers import TOGETHER
 from bandanna.logs.ratios import RatioAnswer, answer_ratio
@@ -100,16 +100,18 @@ def compare(
     asked = _asked(outcomes)
     parts = spent(epsilon, {name: options.get("share", 1.0) for name, options in asked.items()})
     each = 1.0 - (1.0 - check_confidence(confidence)) / len(asked)
-    told: _Asked = {
-        "arm": arm,
-        "control": control,
-        "person": person,
-        "by": by,
-        "confidence": each,
-    }
-    answers = {
-        name: _answered(log, name, options, parts[name], told) for name, options in asked.items()
-    }
+
+    def answered_about(name: str, options: Outcome) -> LogAnswer | RatioAnswer:
+        alike: JSON = {"arm": arm, "person": person, "confidence": each, "epsilon": parts[name]}
+        own = {key: value for key, value in options.items() if key not in {"limit", "share"}}
+        if "over_range" not in options:
+            alike |= {"control": control, "by": by}
+            return answer(log, outcome=name, **alike, **own)  # type: ignore[arg-type]
+        _check_ratio(name, options)
+        own.pop("clip", None)  # its sums are always clipped
+        return answer_ratio(log, ratio=name, **alike, **own)  # type: ignore[arg-type]
+
+    answers = {name: answered_about(name, options) for name, options in asked.items()}
     metrics: list[Metric] = []
     groups: tuple[tuple[str, Metric], ...] = ()
     for name, answered in answers.items():
@@ -152,40 +154,14 @@ def compare(
     )
 
 
-class _Asked(TypedDict):
-    """What is asked of every outcome alike."""
-
-    arm: str
-    control: ArmName
-    person: str | None
-    by: Categories | None
-    confidence: float
-
-
-def _answered(
-    log: object, name: str, options: Outcome, epsilon: float, told: _Asked
-) -> LogAnswer | RatioAnswer:
-    """Answer about one outcome."""
-    if "over_range" not in options:
-        own = {key: value for key, value in options.items() if key not in {"limit", "share"}}
-        return answer(log, outcome=name, epsilon=epsilon, **told, **own)  # type: ignore[arg-type]
+def _check_ratio(name: str, options: Outcome) -> None:
+    """Refuse what does not go with a ratio."""
     wrong = sorted(set(options) - OF_RATIOS)
     if wrong or "loss_range" not in options:
         raise InputError(
             f"the ratio {name!r} needs loss_range= and over_range=, and takes reward, limit and "
             f"share besides{f'; got {wrong[0]!r}' if wrong else ''}."
         )
-    return answer_ratio(
-        log,
-        arm=told["arm"],
-        ratio=name,
-        epsilon=epsilon,
-        loss_range=options["loss_range"],
-        over_range=options["over_range"],
-        reward=options.get("reward", False),
-        person=told["person"],
-        confidence=told["confidence"],
-    )
 
 
 def _looks(answers: Mapping[str, LogAnswer | RatioAnswer]) -> str:

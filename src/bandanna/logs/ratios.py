@@ -240,7 +240,7 @@ def answer_ratio(
     epsilon: float,
     loss_range: LossRange,
     over_range: LossRange,
-    reward: bool,
+    reward: bool = False,
     person: str | None,
     confidence: float,
 ) -> RatioAnswer:

@@ -49,10 +49,8 @@ def once_each(log: Log) -> tuple[Log, NDArray[np.int64]]:
     A person counts by the mean of their rows with the arm that they met first.
     """
     assert log.people is not None, "the log does not know its people"
-    _, arrival = slots_of(log.people)
-    first_arm = np.empty(int(log.people.max()) + 1, dtype=np.int64)
-    first_arm[log.people[arrival]] = log.arms[arrival]
-    mine = log.arms == first_arm[log.people]
+    person, arrival = slots_of(log.people)
+    mine = log.arms == log.arms[arrival][person]
     slot, first = slots_of(log.people[mine])
     kept = np.flatnonzero(mine)[first]
     units = mean_units(log.units[mine], slot, first.size)

@@ -30,14 +30,7 @@ class Gain:
 
     def to_dict(self) -> JSON:
         """Return it as plain values."""
-        return {
-            "column": self.column,
-            "gain": self.gain,
-            "low": self.low,
-            "high": self.high,
-            "rule": self.rule,
-            "sentence": self.sentence,
-        }
+        return dict(vars(self))
 
 
 def rule_gain(

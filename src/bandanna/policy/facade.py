@@ -9,8 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar, Unpack
 
 from bandanna._core import checks
@@ -22,11 +21,10 @@ from bandanna._core.types import (
 )
 from bandanna.learners import Learner
 from bandanna.policy.adapters import ForeignLearner, adapt, checked_learner, required_learner
-from bandanna.policy.base import BasePolicy
 from bandanna.policy.codec import load_state, migrated
-from bandanna.policy.files import claim_within
 from bandanna.policy.parts import (
     Recipe,
+    Resolved,
     fitted,
     follows_experts,
     plain_recipe,
@@ -104,13 +102,46 @@ def _keywords(kind: str) -> set[str]:
     }
 
 
-def _refuse_unknown(kind: str, options: Mapping[str, object]) -> None:
-    """Refuse keywords that a constructor does not have."""
+def _private(
+    kind: str,
+    arms: tuple[ArmName, ...],
+    experts: tuple[ArmName, ...] | None,
+    epsilon: float,
+    delta: float,
+    rounds: int | None,
+    options: JSON,
+) -> Resolved:
+    """Return what a private policy is made of, from what its constructor was given."""
     unknown = [name for name in options if name not in _keywords(kind)]
     if unknown:
         close = difflib.get_close_matches(unknown[0], _keywords(kind), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise TypeError(f"{kind}() got an unexpected keyword argument {unknown[0]!r}{hint}")
+    learner = checked_learner(options.get("learner"), arms if experts is None else experts)
+    spec = Spec(kind, arms, checks.epsilon(epsilon), delta, rounds, experts, **options)
+    return private_parts(spec.but(learner=learner))
+
+
+def _plain(
+    kind: str,
+    arms: tuple[ArmName, ...],
+    experts: tuple[ArmName, ...] | None,
+    rounds: int | None,
+    learner: object,
+    options: JSON,
+) -> tuple[Spec, Recipe]:
+    """Return what a policy without privacy is made of."""
+    given = required_learner(learner, arms if experts is None else experts)
+    spec = Spec(
+        kind,
+        arms,
+        rounds=rounds,
+        experts=experts,
+        algorithm=given if isinstance(given, str) else given.name,
+        learner=given if isinstance(given, ForeignLearner) else None,
+        **options,
+    )
+    return spec, plain_recipe(given, spec.problem, options.get("batch", 1))
 
 
 @_described(
@@ -149,12 +180,8 @@ class PrivateBandit(Policy):
         seed: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        _refuse_unknown("PrivateBandit", options)
-        names, epsilon = arm_names(arms), checks.epsilon(epsilon)
-        learner = checked_learner(options.get("learner"), names)
-        size = names, epsilon, delta, rounds, None
-        spec = Spec("PrivateBandit", *size, algorithm=algorithm, **options)  # type: ignore[arg-type]
-        parts = private_parts(spec.but(learner=learner))
+        size = arm_names(arms), None, epsilon, delta, rounds
+        parts = _private("PrivateBandit", *size, {"algorithm": algorithm, **options})
         super().__init__(parts.spec, parts.recipe, why=parts.why, seed=seed)
 
 
@@ -201,12 +228,8 @@ class PrivateExperts(Policy):
         seed: int | None = None,
         **options: Unpack[ExpertsOptions],
     ) -> None:
-        _refuse_unknown("PrivateExperts", options)
-        names, epsilon = expert_names(experts), checks.epsilon(epsilon)
-        learner = checked_learner(options.get("learner"), names)
-        size = arm_names(arms), epsilon, delta, rounds, names
-        spec = Spec("PrivateExperts", *size, algorithm=algorithm, **options)  # type: ignore[arg-type]
-        parts = private_parts(spec.but(learner=learner))
+        size = arm_names(arms), expert_names(experts), epsilon, delta, rounds
+        parts = _private("PrivateExperts", *size, {"algorithm": algorithm, **options})
         super().__init__(parts.spec, parts.recipe, why=parts.why, seed=seed)
 
 
@@ -245,20 +268,9 @@ class Bandit(Policy):
         clip: bool = False,
         seed: int | None = None,
     ) -> None:
-        names = arm_names(arms)
-        given = required_learner(learner, names)
-        spec = Spec(
-            "Bandit",
-            names,
-            rounds=rounds,
-            algorithm=given if isinstance(given, str) else given.name,
-            learner=given if isinstance(given, ForeignLearner) else None,
-            batch=batch,
-            loss_range=loss_range,
-            default_loss=default_loss,
-            clip=clip,
-        )
-        super().__init__(spec, plain_recipe(given, spec.problem, batch), seed=seed)
+        counted = {"loss_range": loss_range, "default_loss": default_loss, "clip": clip}
+        size = arm_names(arms), None, rounds
+        super().__init__(*_plain("Bandit", *size, learner, {"batch": batch, **counted}), seed=seed)
 
 
 @_described(
@@ -295,20 +307,9 @@ class Experts(Policy):
         clip: bool = False,
         seed: int | None = None,
     ) -> None:
-        names = expert_names(experts)
-        given = required_learner(learner, names)
-        spec = Spec(
-            "Experts",
-            arm_names(arms),
-            rounds=rounds,
-            experts=names,
-            algorithm=given if isinstance(given, str) else given.name,
-            learner=given if isinstance(given, ForeignLearner) else None,
-            loss_range=loss_range,
-            default_loss=default_loss,
-            clip=clip,
-        )
-        super().__init__(spec, plain_recipe(given, spec.problem), seed=seed)
+        counted = {"loss_range": loss_range, "default_loss": default_loss, "clip": clip}
+        size = arm_names(arms), expert_names(experts), rounds
+        super().__init__(*_plain("Experts", *size, learner, counted), seed=seed)
 
 
 def privatize(
@@ -360,32 +361,7 @@ DAMAGE = (
 )
 
 
-def resume_policy(
-    source: Path,
-    data: JSON,
-    read: Callable[[JSON], BasePolicy],
-    *,
-    epsilon: float | None,
-    again: bool,
-) -> BasePolicy:
-    """Go on from the content of a file; ``bandanna.load`` says what the parameters are."""
-    try:
-        policy = read(data)
-    except StateFileError as error:
-        raise StateFileError(f"{source}: {error}") from None
-    except DAMAGE as error:
-        raise StateFileError(f"{source} is damaged: {_reason(error)}.") from None
-    before = policy.state.resumed
-
-    def promised(times: int) -> float:
-        policy.state.resumed = before + times
-        return policy.guarantee.epsilon
-
-    claim_within(source, data, promised, epsilon=epsilon, again=again)
-    return policy
-
-
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Say what is wrong with a file, without repeating what is in it."""
     kind = type(error).__name__
     if isinstance(error, BandannaError):

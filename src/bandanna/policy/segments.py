@@ -24,7 +24,7 @@ from bandanna._core.types import (
 from bandanna.policy.answers import Answer, Comparison
 from bandanna.policy.base import BasePolicy
 from bandanna.policy.diagnostics import CONFIDENCE
-from bandanna.policy.facade import DAMAGE
+from bandanna.policy.facade import DAMAGE, reason_of
 from bandanna.policy.files import claim_within, write_state
 from bandanna.policy.policy import Policy
 from bandanna.policy.summary import Summary
@@ -227,42 +227,42 @@ class Segments(Mapping[ArmName, Any]):
         except BaseException as error:
             raise without_frames(error) from None
 
-    @classmethod
-    def resume(
-        cls,
-        source: Path,
-        data: JSON,
-        read: Callable[[JSON], BasePolicy],
-        *,
-        epsilon: float | None,
-        again: bool,
-    ) -> Segments:
-        """Go on from the content of a file; ``read`` makes a policy of each document."""
-        if data.get("kind") != cls.__name__:
-            raise StateFileError(f"{source} does not hold segments.")
-        try:
-            policies = {name: read(one) for name, one in data["segments"]}
-        except StateFileError as error:
-            raise StateFileError(f"{source}: {error}") from None
-        except DAMAGE as error:
-            raise StateFileError(f"{source} is damaged: {type(error).__name__}.") from None
-        made = cls(policies)
-        before = {name: policy.state.resumed for name, policy in policies.items()}
-
-        def promised(times: int) -> float:
-            for name, policy in policies.items():
-                policy.state.resumed = before[name] + times
-            return made.guarantee.epsilon
-
-        claim_within(source, data, promised, epsilon=epsilon, again=again)
-        return made
-
     def _maker(self, decision: Decision | Mapping[str, object]) -> BasePolicy:
         identity = as_decision(decision).policy
         for policy in self._policies.values():
             if policy.made(identity):
                 return policy
         raise DecisionError(f"no segment's policy is, or was, {identity!r}, which made this.")
+
+
+Held = TypeVar("Held", bound=BasePolicy | Segments)
+
+
+def resume(
+    source: Path,
+    data: JSON,
+    read: Callable[[JSON], Held],
+    *,
+    epsilon: float | None,
+    again: bool,
+) -> Held:
+    """Go on from the content of a file; ``bandanna.load`` says what the parameters are."""
+    try:
+        held = read(data)
+    except StateFileError as error:
+        raise StateFileError(f"{source}: {error}") from None
+    except DAMAGE as error:
+        raise StateFileError(f"{source} is damaged: {reason_of(error)}.") from None
+    states = [one.state for one in (held.values() if isinstance(held, Segments) else [held])]
+    before = [state.resumed for state in states]
+
+    def promised(times: int) -> float:
+        for state, earlier in zip(states, before, strict=True):
+            state.resumed = earlier + times
+        return held.guarantee.epsilon
+
+    claim_within(source, data, promised, epsilon=epsilon, again=again)
+    return held
 
 
 class InNotebooks(Protocol):
