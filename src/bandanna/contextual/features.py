@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -169,11 +168,6 @@ class Declared(Encoder):
     def _prepare(self) -> None:
         """Lay out what the compiled encoding of one context needs."""
         listed = list(self.features.values())
-        names = list(self.features)
-        single = itemgetter(names[0])
-        self._get: Callable[[Context], Any] = (
-            itemgetter(*names) if len(names) > 1 else lambda context: (single(context),)
-        )
         self._indices = [
             (i, one.known) for i, one in enumerate(listed) if isinstance(one, Categories)
         ]
@@ -221,11 +215,9 @@ class Declared(Encoder):
         if len(context) != len(self.features):
             return None
         try:
-            values = self._get(context)
-            if self._indices:
-                values = list(values)
-                for i, index in self._indices:
-                    values[i] = index.get(values[i], -1)
+            values = [context[name] for name in self.features]
+            for i, index in self._indices:
+                values[i] = index.get(values[i], -1)
             raw = np.array(values)
         except (KeyError, TypeError, ValueError):
             return None

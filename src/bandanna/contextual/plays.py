@@ -6,23 +6,50 @@ holds what was learned: public, since it follows from releases.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from bandanna._core.advice import Advice, Ticket
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
-from bandanna.contextual.features import Encoder
+from bandanna.contextual.features import Context, Encoder
 from bandanna.contextual.regression import Fit, Noise, Reading, fit, read_release
-from bandanna.contextual.schedule import epoch_length
+from bandanna.contextual.schedule import epoch_length, planned_ends
 from bandanna.contextual.steps import Floats, compute_chances, draw, uniform_scores
 from bandanna.learners.base import Learner, Player
-from bandanna.policy.state import EligibleArms
+from bandanna.policy.state import EligibleArms, Learned
+from bandanna.policy.transitions import Chooser
+from bandanna.privacy import Release
 from bandanna.privacy.epoch_sums import EpochTally, OfEpochs, read_released
 from bandanna.privacy.release import Released, ReleasedEpoch, Tally
+
+
+class ContextPlay(Chooser, Learned, Protocol):
+    """A learner at play, as ``policy/transitions.py`` and a contextual policy use it."""
+
+    shares: bool = True
+    """Rounds among some arms share batches with all others: each is counted by its own arm."""
+    phases: ClassVar[bool] = False
+
+    def chance(self, drawn: float | None, ticket: Ticket | None) -> float:
+        """Return the probability of an arm just chosen."""
+        assert ticket is not None, "each round has its own"
+        return min(1.0, 1.0 / ticket.importance)
+
+    def chances(self, side: Advice) -> Floats:
+        """Return the probability of each arm in a context."""
+
+    def open(self, number: int) -> tuple[int, Tally]:
+        """Return how many rounds a batch has, and what counts them."""
+
+    def learn(self, released: Released, ticket: Ticket | None) -> None:
+        """Learn from what a batch released; ``ticket`` is its last round's."""
+
+    def as_ticket(self, saved: JSON) -> Ticket:
+        """Read what crediting a round needs, refusing what is impossible."""
 
 
 class ContextLearner(Learner):
@@ -34,48 +61,13 @@ class ContextLearner(Learner):
         """Refuse: a player draws without context."""
         raise InputError(f"{self.name} decides by context.")
 
-
-class ContextPlay(ABC):
-    """A learner at play, as ``policy/transitions.py`` and a contextual policy use it."""
-
-    shares: bool = True
-    """Rounds among some arms share batches with all others: each is counted by its own arm."""
-    phases: ClassVar[bool] = False
+    def encode(self, context: Context) -> Advice:
+        """Return a context as it is decided by."""
+        return self.encoder.encode(context)
 
     @abstractmethod
-    def choose(
-        self, choice: int, side: Advice | None, among: EligibleArms | None
-    ) -> tuple[int, Ticket]:
-        """Choose an arm by an encoded context, and keep what its credit needs."""
-
-    def chance(self, drawn: float | None, ticket: Ticket | None) -> float:
-        """Return the probability of an arm just chosen."""
-        assert ticket is not None, "each round has its own"
-        return min(1.0, 1.0 / ticket.importance)
-
-    @abstractmethod
-    def chances(self, side: Advice) -> Floats:
-        """Return the probability of each arm in a context."""
-
-    @abstractmethod
-    def open(self, number: int) -> tuple[int, Tally]:
-        """Return how many rounds a batch has, and what counts them."""
-
-    @abstractmethod
-    def learn(self, released: Released, ticket: Ticket | None) -> None:
-        """Learn from what a batch released; ``ticket`` is its last round's."""
-
-    @abstractmethod
-    def as_ticket(self, saved: JSON) -> Ticket:
-        """Read what crediting a round needs, refusing what is impossible."""
-
-    @abstractmethod
-    def state_dict(self) -> JSON:
-        """Return all that has been learned, as plain values."""
-
-    @abstractmethod
-    def load_state(self, state: JSON) -> None:
-        """Go on from what ``state_dict`` gave."""
+    def begin(self, release: Release, rounds: int, stream: Stream) -> ContextPlay:
+        """Begin to play so many rounds, with what publishes."""
 
 
 def checked_ticket(saved: JSON, context: Advice, arms: int) -> Ticket:
@@ -93,6 +85,11 @@ class LinearLearner(ContextLearner):
     name: ClassVar[str] = "linear"
     arms: int
     encoder: Encoder
+
+    def begin(self, release: Release, rounds: int, stream: Stream) -> LinearPlay:
+        """Begin to play in epochs."""
+        assert isinstance(release, OfEpochs)
+        return LinearPlay(self, release, planned_ends(rounds, release), stream)
 
     def to_dict(self) -> JSON:
         """Name and parameters."""

@@ -13,7 +13,6 @@ from typing import Self, cast
 import numpy as np
 
 from bandanna._core import checks
-from bandanna._core.advice import Advice
 from bandanna._core.checks import MAX_SLOTS
 from bandanna._core.grid import check_range
 from bandanna._core.html import paragraph
@@ -23,7 +22,7 @@ from bandanna._core.types import JSON, ArmName, Decision, InputError, StateFileE
 from bandanna.contextual.answers import ContextAnswer, answer_of
 from bandanna.contextual.features import Context, Encoder, as_encoder, encoder_from_dict
 from bandanna.contextual.plays import ContextLearner, ContextPlay, LinearLearner, LinearPlay
-from bandanna.contextual.schedule import epoch_ends, first_end
+from bandanna.contextual.schedule import planned_ends
 from bandanna.contextual.steps import Floats
 from bandanna.policy.base import BasePolicy
 from bandanna.policy.codec import Limits, load_state, migrated
@@ -31,7 +30,7 @@ from bandanna.policy.parts import Recipe
 from bandanna.policy.state import Batch, Drawn, EligibleArms, People, State
 from bandanna.policy.transitions import Parts, open_batch
 from bandanna.privacy import Release
-from bandanna.privacy.epoch_sums import EpochRelease, OfEpochs
+from bandanna.privacy.epoch_sums import EpochRelease
 from bandanna.privacy.epochs import MAX_FEATURES, Protects
 from bandanna.privacy.release import Released, ReleasedEpoch
 from bandanna.spec import Spec, arm_names, spec_from_dict
@@ -136,16 +135,14 @@ class PrivateContextual(BasePolicy):
 
     def _begin(self, stream: Stream, release: Release) -> None:
         """Begin with a fresh state."""
-        play, rule = self._play_with(release, stream), self.spec.rule
+        play, rule = self._learner.begin(release, self._rounds, stream), self.spec.rule
         self._state = State(stream, play, None if rule is None else People())
         self._parts = Parts(play, release, rule, default=None)
 
-    def _play_with(self, release: Release, stream: Stream) -> ContextPlay:
-        """Begin to play, with what publishes."""
-        learner = self.recipe.learner
-        assert isinstance(learner, LinearLearner)
-        assert isinstance(release, OfEpochs)
-        return LinearPlay(learner, release, planned_ends(self._rounds, release), stream)
+    @property
+    def _learner(self) -> ContextLearner:
+        assert isinstance(self.recipe.learner, ContextLearner)
+        return self.recipe.learner
 
     @property
     def _rounds(self) -> int:
@@ -170,19 +167,14 @@ class PrivateContextual(BasePolicy):
         which they are must be public. The decision depends on this context and on what was
         released. Where contexts are protected, show it to this person only.
         """
-        return self._decide(self._encode(context), person, eligible)
-
-    def _encode(self, context: Context) -> Advice:
-        return self.encoder.encode(context)
+        return self._decide(self._learner.encode(context), person, eligible)
 
     # --- what it tells of itself: public, or follows from what was released ----------------
 
     @property
     def encoder(self) -> Encoder:
         """How contexts are encoded."""
-        learner = self.recipe.learner
-        assert isinstance(learner, ContextLearner)
-        return learner.encoder
+        return self._learner.encoder
 
     @property
     def batch(self) -> int:
@@ -218,7 +210,7 @@ class PrivateContextual(BasePolicy):
 
     def chances(self, context: Context) -> dict[ArmName, float]:
         """Return the probability of each arm for a context; nothing is decided."""
-        encoded = self._encode(context)
+        encoded = self._learner.encode(context)
         with self._lock:
             drawn = self._parts.runner.chances(encoded)
         return dict(zip(self.arms, drawn.tolist(), strict=True))
@@ -322,9 +314,3 @@ def epochs_of(spec: Spec, encoder: Encoder, protects: Protects) -> EpochRelease:
     assert spec.rounds is not None, "a contextual policy has rounds"
     lengths = np.diff([0, *planned_ends(spec.rounds, EpochRelease(*about))])
     return EpochRelease(*about, shortest=int(lengths.min()))
-
-
-def planned_ends(rounds: int, release: OfEpochs) -> tuple[int, ...]:
-    """Return the rounds at which epochs end."""
-    size = release.arms, release.features, release.scale
-    return epoch_ends(rounds, first_end(rounds, *size, both=release.both))

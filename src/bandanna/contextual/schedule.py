@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from bandanna.privacy.epoch_sums import OfEpochs
+
 GROWTH = 1.6
 """Each epoch ends at this multiple of the one before."""
 
@@ -15,6 +17,12 @@ def first_end(rounds: int, arms: int, features: int, deviation: float, *, both: 
     """Return the shortest first epoch worth releasing with noise of a deviation."""
     worth = FIRST[both] * arms * math.sqrt(features) * deviation
     return max(1, int(min(rounds / 4, max(SMALLEST, worth))))
+
+
+def planned_ends(rounds: int, release: OfEpochs) -> tuple[int, ...]:
+    """Return the rounds at which epochs end, with what publishes them."""
+    size = release.arms, release.features, release.scale
+    return epoch_ends(rounds, first_end(rounds, *size, both=release.both))
 
 
 def epoch_ends(rounds: int, first: int) -> tuple[int, ...]:

@@ -17,8 +17,7 @@ from bandanna._core.private_inputs import private_inputs
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import InputError
 from bandanna.contextual.features import Encoder, Fitted, as_encoder
-from bandanna.contextual.plays import LinearLearner, LinearPlay
-from bandanna.contextual.policy import planned_ends
+from bandanna.contextual.plays import LinearLearner
 from bandanna.contextual.steps import play
 from bandanna.environments.frames import read_columns
 from bandanna.privacy.epoch_sums import EpochRelease, NoRelease, OfEpochs
@@ -60,10 +59,8 @@ class ContextTable:
         """
         encoder = as_encoder(features)
         phi = encoder.encode_table(table)
-        losses = UNITS - array_to_units(rewards)
-        if len(losses) != len(phi):
-            raise InputError(f"{len(phi)} people have features, {len(losses)} have rewards.")
-        return cls(phi, np.ascontiguousarray(losses), encoder, "a reward for every arm is known")
+        losses = losses_of(rewards, len(phi))
+        return cls(phi, losses, encoder, "a reward for every arm is known")
 
     @classmethod
     @private_inputs
@@ -103,14 +100,21 @@ class ContextTable:
             gram = phi[mine].T @ phi[mine] + 1e-3 * np.eye(encoder.size)
             fitted = np.linalg.solve(gram, phi[mine].T @ columns[reward][mine].astype(np.float64))
             means[:, k] = np.clip(phi @ fitted, 0.0, 1.0)
-        losses = UNITS - array_to_units(means)
         about = "a linear model of the reward, fitted to the log for each arm"
-        return cls(phi, np.ascontiguousarray(losses), encoder, about)
+        return cls(phi, losses_of(means, len(phi)), encoder, about)
 
     @property
     def arms(self) -> int:
         """Number of arms."""
         return int(self.losses.shape[1])
+
+
+def losses_of(rewards: object, people: int) -> NDArray[np.int64]:
+    """Return losses in grid units of rewards in [0, 1], a row for each of so many people."""
+    losses = UNITS - array_to_units(rewards)
+    if len(losses) != people:
+        raise InputError(f"{people} people have features, {len(losses)} have rewards.")
+    return np.ascontiguousarray(losses)
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ def simulate_context(
     streams = [new_stream([seed, part]) for part in range(2)]
     people_rng = np.random.default_rng([seed, 2])
     release = _release(table, epsilon, delta, protects, streams[1])
-    linear = _linear(release, table.encoder, rounds, streams[0])
+    linear = LinearLearner(table.arms, table.encoder).begin(release, rounds, streams[0])
     played = np.empty(rounds, dtype=np.int64)
     rewards, best = np.empty(rounds), np.empty(rounds)
     for start, end in pairwise((0, *linear.ends)):
@@ -202,12 +206,6 @@ def simulate_context(
         linear.learn(tally.publish())
     single = float(1.0 - table.losses.mean(axis=0).min() / UNITS)
     return ContextRun(played, rewards, best, single, linear.ends, table.about)
-
-
-def _linear(release: OfEpochs, encoder: Encoder, rounds: int, stream: Stream) -> LinearPlay:
-    """Begin to play what a policy for so many rounds plays."""
-    learner = LinearLearner(release.arms, encoder)
-    return LinearPlay(learner, release, planned_ends(rounds, release), stream)
 
 
 def _release(
@@ -278,7 +276,8 @@ def replay(
         keep = rng.random(len(phi)) < chances.min() / chances
     rounds = max(1, int(keep.sum() / len(arms)))
     release = EpochRelease(protects, epsilon, delta, len(arms), encoder.size)
-    linear = _linear(release.seeded(new_stream([seed, 1])), encoder, rounds, new_stream([seed, 0]))
+    streams = [new_stream([seed, part]) for part in range(2)]
+    linear = LinearLearner(len(arms), encoder).begin(release.seeded(streams[1]), rounds, streams[0])
     left, tally = linear.open(0)
     got: list[float] = []
     for t in np.flatnonzero(keep):

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.advice import Advice, Ticket
-from bandanna._core.grid import UNITS, array_to_units
+from bandanna._core.grid import UNITS
 from bandanna._core.html import table as html_table
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.contextual.features import Categories, Context, Declared, encoder_from_dict
 from bandanna.contextual.plays import ContextLearner, ContextPlay, checked_ticket
 from bandanna.contextual.policy import KINDS, PrivateContextual, spec_of
+from bandanna.contextual.simulation import losses_of
 from bandanna.contextual.steps import Floats
 from bandanna.learners.context_trees import (
     TreeParams,
@@ -157,6 +158,15 @@ class TreeLearner(ContextLearner):
     """Leaves of the tree that the learning rate is for."""
     levels: Levels
 
+    def encode(self, context: Context) -> Integers:
+        """Return the branches of a context."""
+        return self.levels.path(context)
+
+    def begin(self, release: Release, rounds: int, stream: Stream) -> TreePlay:
+        """Begin to play with the rate for so many rounds."""
+        rate = tree_rate(self.arms, rounds, self.leaves)
+        return TreePlay(self, TreeParams(rate, self.arms), release, stream)
+
     def to_dict(self) -> JSON:
         """Name and parameters."""
         made = {"name": self.name, "arms": self.arms, "encoder": self.encoder.to_dict()}
@@ -273,17 +283,10 @@ class PrivateTrees(PrivateContextual):
         assert isinstance(declared, Declared)
         return _recipe(spec, declared, saved["leaves"], saved["bins"])
 
-    def _play_with(self, release: Release, stream: Stream) -> TreePlay:
-        learner = self._learner
-        rate = tree_rate(learner.arms, self._rounds, learner.leaves)
-        return TreePlay(learner, TreeParams(rate, learner.arms), release, stream)
-
     @property
     def _learner(self) -> TreeLearner:
-        return cast(TreeLearner, self.recipe.learner)
-
-    def _encode(self, context: Context) -> Integers:
-        return self._learner.levels.path(context)
+        assert isinstance(self.recipe.learner, TreeLearner)
+        return self.recipe.learner
 
     def among(self, eligible: object) -> EligibleArms | None:
         """Refuse: the trees of EXP4 play any arm."""
@@ -378,9 +381,7 @@ def simulate_trees(
     declared = Declared(features)
     levels = Levels(declared, bins)
     paths = levels.paths(table)
-    losses = UNITS - array_to_units(rewards)
-    if len(losses) != len(paths):
-        raise InputError(f"{len(paths)} people have features, {len(losses)} have rewards.")
+    losses = losses_of(rewards, len(paths))
     arms = losses.shape[1]
     params = TreeParams(tree_rate(arms, rounds, leaves), arms)
     bit = OneBitRelease(epsilon, 1).fast()
