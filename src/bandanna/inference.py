@@ -408,13 +408,6 @@ def _mean_ends(law: Law, arm: Totals, level: float, work: Floats) -> tuple[float
 
 
 @kernel
-def _against(law: Law, arm: Totals, mean: float, work: Floats) -> tuple[float, float]:
-    above, _ = _single(law, arm, mean, 1.0, work)
-    below, _ = _single(law, arm, mean, -1.0, work)
-    return above, below
-
-
-@kernel
 def _race(law: Law, known: Floats, levels: Floats, left: NDArray[np.bool_], work: Floats) -> None:
     """Let arms leave that an arm with a smaller mean is better than; they come by their means."""
     for i in range(known.shape[0]):
@@ -429,7 +422,6 @@ def _race(law: Law, known: Floats, levels: Floats, left: NDArray[np.bool_], work
 
 
 _square_bound = once(square_bound)
-_evidence = once(least_evidence)
 _is_reached = once(_reaches)
 _difference = once(_lower_difference)
 
@@ -471,27 +463,12 @@ def most_square(scale: float, total: float, terms: float, releases: float, alpha
     return min(max(float(bound), 0.0), MOST_SQUARE)
 
 
-def evidence_against(law: Law, arm: Totals, mean: float) -> tuple[float, float]:
-    """Return the log evidence that an arm's mean loss is above a value, and that it is below."""
-    if arm.terms <= 0.0:
-        return -math.inf, -math.inf
-    evidence: tuple[float, float] = _against(law, _floats(arm), float(mean), scratch())
-    return evidence
-
-
-def evidence_below(law: Law, a: Totals, b: Totals, margin: float = 0.0) -> float:
-    """Return the log evidence that a's mean loss is below b's plus a margin.
-
-    At ``log(1 / alpha)`` the opposite is refuted, at all times together, with probability
-    ``1 - alpha``.
-    """
-    if min(a.terms, b.terms) <= 0.0:
-        return -math.inf if margin < 1.0 else math.inf
-    return float(_evidence(law, _floats(a), _floats(b), -margin, scratch())[0])
-
-
 def is_below(law: Law, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
-    """Whether a's mean loss is below b's plus a margin: ``evidence_below`` at its level, sooner."""
+    """Whether a's mean loss is below b's plus a margin.
+
+    It is where ``least_evidence`` reaches ``log(1 / alpha)``: then the opposite is refuted, at all
+    times together, with probability ``1 - alpha``.
+    """
     if min(a.terms, b.terms) <= 0.0:
         return margin >= 1.0
     level = math.log(1.0 / alpha)

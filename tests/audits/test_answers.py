@@ -28,7 +28,7 @@ def rows(outcome: float) -> Rows:
     outcomes[0], before[0] = outcome, 0.0
     log = {"arm": np.arange(PEOPLE) % 2, "rev": outcomes, "before": before}
     asked: Any = {"arm": "arm", "outcome": "rev", "loss_range": (0.0, 100.0), "clip": True}
-    return Rows.read(log, **asked, person=None, by={}, adjust="before")
+    return Rows.read(log, **asked, person=None, bins=(), adjust="before")
 
 
 def seen(known: Rows) -> list[float]:

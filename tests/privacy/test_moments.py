@@ -86,7 +86,7 @@ def test_an_attack_finds_at_most_epsilon_and_finds_what_is_left_out() -> None:
 def rows(outcomes: Any, before: Any) -> Rows:
     log = {"plan": np.arange(len(outcomes)) % 2, "rev": outcomes, "before": before}
     asked: Any = {"arm": "plan", "outcome": "rev", "loss_range": (0.0, 10.0), "clip": True}
-    return Rows.read(log, **asked, person=None, by={}, adjust="before")
+    return Rows.read(log, **asked, person=None, bins=(), adjust="before")
 
 
 def test_one_person_moves_every_score_and_count_by_one_at_most() -> None:

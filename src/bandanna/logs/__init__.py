@@ -196,11 +196,10 @@ def answer(
         return answered(totals.counted, present=True)
     if source is not None and not rows_wanted and not bare:
         totals = count(source, **asked, clip=clip, bins=bins, before=spend)  # type: ignore[arg-type]
-        check_cells(totals.counted.counts.size)
         return answered(as_binary(totals.counted) if binary else totals.counted)
     clip = clip or auto
     spend()
-    rows = Rows.read(_in_memory(log), **asked, clip=clip, by=by or {}, adjust=adjust)  # type: ignore[arg-type]
+    rows = Rows.read(_in_memory(log), **asked, clip=clip, bins=bins, adjust=adjust)  # type: ignore[arg-type]
     if not rows_wanted:
         whole = rows.log.boolean and person is None if binary is None else binary
         return answered(as_binary(rows.counted()) if whole else rows.counted())
@@ -309,6 +308,7 @@ def answer_counted(
         raise InputError(f"interval must be normal or proved; got {interval!r}.")
     if counted.size == 0 and not present:
         raise InputError("the log has no rows; give one for each decision that was made.")
+    check_cells(counted.counts.size)
     names, binary = counted.names, counted.squares is None and not present
     against = None if control is None else index_of(names, control)
     release = _release(counted, bought.left(epsilon), present=present)

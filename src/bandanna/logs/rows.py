@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,24 +22,6 @@ from bandanna.warehouse import Bins
 MOST_CELLS = 5_000
 Floats = NDArray[np.float64]
 Categories = Mapping[str, Sequence[object]]
-
-
-class Cells(NamedTuple):
-    """Which category of every column each row belongs to, all columns in one number."""
-
-    codes: NDArray[np.int64]
-    columns: tuple[str, ...] = ()
-    categories: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many categories each column has."""
-        return tuple(len(names) for names in self.categories)
-
-    @property
-    def by(self) -> dict[str, tuple[str, ...]]:
-        """The categories of each column."""
-        return dict(zip(self.columns, self.categories, strict=True))
 
 
 def once_each(log: Log) -> tuple[Log, NDArray[np.int64]]:
@@ -92,13 +73,13 @@ def check_cells(cells: int) -> None:
         )
 
 
-def _cells(log: object, by: Categories, kept: NDArray[np.int64], arms: int) -> Cells:
-    bins, codes = bins_of(by), np.zeros(kept.size, dtype=np.int64)
-    check_cells(arms * math.prod(one.size for one in bins))
-    columns = read_columns(log, list(by)) if by else {}
+def _cells(log: object, bins: Sequence[Bins], kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number which category of every column each row belongs to, all columns in one."""
+    codes = np.zeros(kept.size, dtype=np.int64)
+    columns = read_columns(log, [one.column for one in bins]) if bins else {}
     for one in bins:
         codes = codes * one.size + _codes(one, columns[one.column][kept])
-    return Cells(codes, tuple(by), tuple(one.names for one in bins))
+    return codes
 
 
 def _codes(bins: Bins, values: Column) -> NDArray[np.int64]:
@@ -121,7 +102,8 @@ class Rows:
     """People or rows of a log in memory. Private but for arms, cells and how many there are."""
 
     log: Log
-    cells: Cells
+    bins: tuple[Bins, ...]
+    cells: NDArray[np.int64]
     outcome: str
     clip: bool
     mixed: int
@@ -139,11 +121,11 @@ class Rows:
         loss_range: LossRange,
         clip: bool,
         person: str | None,
-        by: Categories,
+        bins: tuple[Bins, ...],
         adjust: str | None,
     ) -> Rows:
         """Read a log; with a person, everyone once."""
-        wanted = [arm, outcome, person, adjust, *by]
+        wanted = [arm, outcome, person, adjust, *(one.column for one in bins)]
         # All at once: a query may give its rows in another order the next time.
         log = read_columns(log, [name for name in wanted if isinstance(name, str)])
         columns = {"arm": arm, "outcome": outcome, "person": person}
@@ -155,9 +137,9 @@ class Rows:
                 f"nobody is left with {alone} of the {len(data.arm_names)} arms: with person= "
                 f"people count with the arm of their first row. Leave out the rows of such arms."
             )
-        cells = _cells(log, by, kept, len(data.arm_names))
         before = None if adjust is None else _before(adjust, log)[kept]
-        return cls(data, cells, outcome, clip, 0 if person is None else mixed_in(rows), before)
+        mixed = 0 if person is None else mixed_in(rows)
+        return cls(data, bins, _cells(log, bins, kept), outcome, clip, mixed, before)
 
     @property
     def sample(self) -> Sample:
@@ -175,8 +157,8 @@ class Rows:
             self.log.arm_names,
             self.log.arms,
             units,
-            cells=self.cells.codes,
-            width=math.prod(self.cells.shape),
+            cells=self.cells,
+            width=math.prod(one.size for one in self.bins),
             outcome_range=ends,
             outcome=self.outcome,
             clip=self.clip if clip is None else clip,

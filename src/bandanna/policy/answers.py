@@ -73,7 +73,7 @@ class DroppedArm(NamedTuple):
     """Where a guardrail retired it: what was found of which metric."""
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """What is asked of what was released."""
 
     units: Units
@@ -255,7 +255,7 @@ class Comparison:
 ABOUT = "An arm's mean is {means}; a difference is {differences}, more precise ones counting more."
 
 
-def answer_from(shown: Shown, asked: Asked) -> Answer:
+def answer_from(shown: Shown, asked: Question) -> Answer:
     """Answer which arm is best, from what was released."""
     known, budget, assumption, note = shown
     names, _, intervals = known
@@ -303,7 +303,7 @@ def answer_arm(shown: Shown, units: Units, index: int) -> ArmAnswer:
     return ArmAnswer(name, seen, units.value(intervals.estimate(index)), *ends)
 
 
-def answer_later(shown: Callable[[], Shown], asked: Asked) -> Answer:
+def answer_later(shown: Callable[[], Shown], asked: Question) -> Answer:
     """Return what ``answer_from`` does, computed when it is looked at: ``best`` takes little.
 
     ``shown`` must return the same whenever it is called.
@@ -332,7 +332,7 @@ def _standing(
     return Standing(tuple(racing), racing[0] if len(racing) == 1 < len(running) else None)
 
 
-def compare_from(shown: Shown, asked: Asked, first: ArmName, second: ArmName) -> Comparison:
+def compare_from(shown: Shown, asked: Question, first: ArmName, second: ArmName) -> Comparison:
     """Compare two arms, by name."""
     (names, _, intervals), budget, assumption, note = shown
     units, confidence = asked.units, 1.0 - budget.alpha

@@ -20,9 +20,9 @@ from bandanna.planner.plan import Happened, Plan
 from bandanna.policy.answers import (
     COUNTS_THE_LOG,
     Answer,
-    Asked,
     Comparison,
     DroppedArm,
+    Question,
     Settled,
     Shown,
     answer_later,
@@ -373,13 +373,13 @@ class Diagnostics(BasePolicy):
 
     def _asked(
         self, confidence: float, outcome: str, metric: str | None
-    ) -> tuple[Callable[[], Shown], Asked]:
+    ) -> tuple[Callable[[], Shown], Question]:
         """Return what was released of the main outcome, or of a metric, and what is asked of it."""
         if metric is not None:
             shown, units = self._shown_metric(metric, confidence)
-            return shown, Asked(units, self._running, unsaid=self._unsaid)
+            return shown, Question(units, self._running, unsaid=self._unsaid)
         about = self._running, self._settled(confidence), self._changes, self._unsaid
-        return self._shown(confidence), Asked(self._units(outcome), *about)
+        return self._shown(confidence), Question(self._units(outcome), *about)
 
     def _settled(self, confidence: float) -> Settled | None:
         """Return what a race has settled that is at least as sure as this."""
