@@ -200,23 +200,6 @@ def _single(law: Law, arm: Totals, mean: float, sign: float, work: Floats) -> tu
 
 
 @step
-def _both_sides(
-    law: Law, a: Totals, b: Totals, mean_a: float, mean_b: float, work: Floats
-) -> tuple[float, float]:
-    """Write each rate's evidence about a and about b to ``work``, over the largest.
-
-    Return the logarithms of the two largest.
-    """
-    below, above = work[0], work[1]
-    most_below = _values(law, a, mean_a, -1.0, below)
-    most_above = _values(law, b, mean_b, 1.0, above)
-    for k in range(law.rates.size):
-        below[k] = math.exp(below[k] - most_below)
-        above[k] = math.exp(above[k] - most_above)
-    return most_below, most_above
-
-
-@step
 def _double(
     law: Law, a: Totals, b: Totals, mean_a: float, mean_b: float, work: Floats
 ) -> tuple[float, float, float]:
@@ -225,9 +208,12 @@ def _double(
     And how it changes with the two: it is convex, growing in the first and falling in the second.
     """
     rates, below, above = law.rates.size, work[0], work[1]
-    most_below, most_above = _both_sides(law, a, b, mean_a, mean_b, work)
+    most_below = _values(law, a, mean_a, -1.0, below)
+    most_above = _values(law, b, mean_b, 1.0, above)
     total, slope_a, slope_b = 0.0, 0.0, 0.0
     for k in range(rates):
+        below[k] = math.exp(below[k] - most_below)
+        above[k] = math.exp(above[k] - most_above)
         work[2, k] = 0.0
     for k in range(rates):
         row = 0.0
@@ -241,22 +227,6 @@ def _double(
     for j in range(rates):
         slope_b += work[2, j] * _slope(law, b, mean_b, 1.0, j)
     return most_below + most_above + math.log(total), slope_a / total, slope_b / total
-
-
-@step
-def _evidence_at(
-    law: Law, a: Totals, b: Totals, mean_a: float, mean_b: float, work: Floats
-) -> float:
-    """Return the first of what ``_double`` does, in half the time."""
-    rates, below, above = law.rates.size, work[0], work[1]
-    most_below, most_above = _both_sides(law, a, b, mean_a, mean_b, work)
-    total = 0.0
-    for k in range(rates):
-        row = 0.0
-        for j in range(rates):
-            row += law.pairs[k, j] * above[j]
-        total += row * below[k]
-    return most_below + most_above + math.log(total)
 
 
 @step
@@ -345,45 +315,27 @@ def _most(arm: Totals, mean: float) -> float:
 
 @step
 def _reaches(law: Law, a: Totals, b: Totals, apart: float, level: float, work: Floats) -> bool:
-    """Whether ``least_evidence`` reaches a level, with as few means tried as that takes.
-
-    Evidence is convex in the common mean: it lies above the tangents at the means tried, and the
-    next mean is where the tangents from both sides meet.
-    """
+    """Whether ``least_evidence`` reaches a level: known sooner, mostly at the first mean tried."""
     low, high = shared_ends(a, b, apart)
+    if low > high:
+        return True  # no mean of both is possible
     mean_a = (a.total / a.terms - a.base) / a.slope
     mean_b = (b.total / b.terms - b.base) / b.slope - apart
-    terms = a.terms + b.terms
-    middle = min(max((a.terms * mean_a + b.terms * mean_b) / terms, low), high)
-    most = _most(a, middle) + _most(b, middle + apart)
-    if low > high or most < level:
-        return low > high  # no mean of both is possible; or not enough, as for most pairs
-    if most < 2.0 * level and _evidence_at(law, a, b, middle, middle + apart, work) < level:
-        return False
-    fall, at_low, rise, at_high = 0.0, 0.0, 0.0, 0.0
-    for tried in range(HALVINGS):
+    middle = (a.terms * mean_a + b.terms * mean_b) / (a.terms + b.terms)
+    middle = min(max(middle, low), high)
+    if _most(a, middle) + _most(b, middle + apart) < level:
+        return False  # as for most pairs
+    for _ in range(HALVINGS):
         value, slope_a, slope_b = _double(law, a, b, middle, middle + apart, work)
-        if value < level:
-            return False
         slope = slope_a + slope_b
+        least = value + slope * ((low if slope > 0.0 else high) - middle)
+        if value < level or least >= level:
+            return least >= level
         if slope > 0.0:
-            high, at_high, rise = middle, value, slope
+            high = middle
         else:
-            low, at_low, fall = middle, value, slope
-        if rise > 0.0 and fall < 0.0:
-            meet = (at_low - at_high + rise * high - fall * low) / (rise - fall)
-            if at_low + fall * (meet - low) >= level:
-                return True
-            edge = (0.5 if tried % 2 else 0.01) * (high - low)  # halved now and then
-            middle = min(max(meet, low + edge), high - edge)
-            continue
-        end, half = (low if slope > 0.0 else high), 0.5 * (low + high)
-        if value + slope * (end - middle) >= level:
-            return True
-        further = (
-            middle - 2.0 * 8.0**tried * slope * (middle * (1.0 - middle) + 1.0 / terms) / terms
-        )
-        middle = max(further, half) if slope > 0.0 else min(further, half)
+            low = middle
+        middle = 0.5 * (low + high)
     return False
 
 
