@@ -75,7 +75,7 @@ class Number:
         """Return a value as a number; NaN if it is missing."""
         if value is None:
             return math.nan
-        if not isinstance(value, Real):
+        if not isinstance(value, (float, int, Real)):
             raise TypeError
         return float(value)
 
@@ -111,20 +111,16 @@ class Categories:
         """Numbers that encode it."""
         return 1 if len(self.categories) == 2 else len(self.categories)
 
-    def index(self, value: object) -> int:
+    def raw(self, value: object) -> float:
         """Return which category a value is, or -1 if it is missing or was not declared."""
         try:
-            return self.known.get(value.item() if isinstance(value, np.generic) else value, -1)
+            return self.known.get(value, -1)
         except TypeError:  # not hashable, such as a list
             return -1
 
-    def raw(self, value: object) -> float:
-        """Return the index of a value, as a number."""
-        return float(self.index(value))
-
     def raw_column(self, column: NDArray[Any]) -> Vector:
-        """Return the index of every value, as numbers."""
-        return np.array([self.raw(value) for value in column.tolist()])
+        """Return the same of every value."""
+        return np.array([self.raw(value) for value in column.tolist()], dtype=np.float64)
 
 
 class Declared(Encoder):
@@ -168,9 +164,7 @@ class Declared(Encoder):
     def _prepare(self) -> None:
         """Lay out what the compiled encoding of one context needs."""
         listed = list(self.features.values())
-        self._indices = [
-            (i, one.known) for i, one in enumerate(listed) if isinstance(one, Categories)
-        ]
+        self._raw = [(name, one.raw) for name, one in self.features.items()]
         self._ranges = np.array(
             [(one.low, one.high) if isinstance(one, Number) else (0.0, 0.0) for one in listed]
         )
@@ -190,40 +184,22 @@ class Declared(Encoder):
                 f"context must be a dict of features; got {type(context).__name__}. "
                 f"There are {', '.join(self.features)}."
             )
-        raw = self._usual(context)
-        if raw is not None:
-            return raw
         numbers = []
-        for name, feature in self.features.items():
+        for name, raw in self._raw:
             value = context.get(name)
             try:
-                numbers.append(feature.raw(value))
+                numbers.append(raw(value))
             except (TypeError, ValueError, OverflowError):
                 raise InputError(
                     f"feature {name!r} must be a number; got something of type "
                     f"{type(value).__name__}. The value is not repeated here: it may be private."
                 ) from None
-        unknown = [str(name) for name in context if name not in self.features]
-        if unknown:
+        if not context.keys() <= self.features.keys():
+            unknown = [str(name) for name in context if name not in self.features]
             raise InputError(
                 f"unknown features: {', '.join(unknown)}. There are {', '.join(self.features)}."
             )
-        return np.array(numbers)
-
-    def _usual(self, context: Context) -> Vector | None:
-        """Return the same at once, if nothing is unusual."""
-        if len(context) != len(self.features):
-            return None
-        try:
-            values = [context[name] for name in self.features]
-            for i, index in self._indices:
-                values[i] = index.get(values[i], -1)
-            raw = np.array(values)
-        except (KeyError, TypeError, ValueError):
-            return None
-        if raw.dtype.kind not in "fiu" or raw.ndim != 1:
-            return None
-        return raw if raw.dtype == np.float64 else raw.astype(np.float64)
+        return np.array(numbers, dtype=np.float64)
 
     def encode_table(self, table: object) -> Vector:
         """Encode every row of a data frame, a file or a dict of columns."""
