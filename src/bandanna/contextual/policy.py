@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Self, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -50,7 +50,8 @@ class PrivateContextual(BasePolicy):
         as ``{"age": (18, 90), "plan": ["bronze", "silver", "gold"]}``. Or an encoder that was
         fitted on public data, ``bandanna.contextual.Fitted``.
     epsilon, delta
-        The privacy parameters. With ``delta=0`` the guarantee is pure, and the noise much larger.
+        The privacy parameters; ``delta`` is 1e-6 by default, and 0 with trees. With ``delta=0`` the
+        guarantee is pure, and the noise much larger.
     rounds
         How many decisions are expected. Epochs are laid out for it; going on costs no privacy.
     protects
@@ -92,6 +93,10 @@ class PrivateContextual(BasePolicy):
     """
 
     saved_as = "PrivateContextual"
+    plays: ClassVar[str] = "linear"
+    """Its algorithm."""
+    of_bits: ClassVar[bool] = False
+    """Whether it releases bits, which are pure; a person's many may cost less with a delta."""
     _parts: Parts[ContextPlay]
 
     def __new__(cls, *args: object, algorithm: str = "linear", **kwargs: object) -> Self:
@@ -108,7 +113,7 @@ class PrivateContextual(BasePolicy):
         arms: int | Sequence[ArmName],
         features: Mapping[str, object] | Encoder,
         epsilon: float,
-        delta: float = 1e-6,
+        delta: float | None = None,
         rounds: int = 100_000,
         protects: Protects = "feedback",
         *,
@@ -120,12 +125,32 @@ class PrivateContextual(BasePolicy):
         seed: int | None = None,
         per_person: int | None = None,
     ) -> None:
+        known, usual = per_person is not None, 0.0 if self.of_bits else 1e-6
+        spent = usual if delta is None else delta
+        spec = Spec(
+            PrivateContextual.__name__,
+            arm_names(arms),
+            checks.epsilon(epsilon),
+            0.0 if self.of_bits and not known else spent,
+            checks.whole("rounds", rounds, 1, MAX_ROUNDS),
+            algorithm=self.plays,
+            loss_range=check_range(loss_range),
+            clip=clip,
+            per_person=checks.whole("per_person", per_person, 1, MAX_SLOTS) if known else None,
+            rounds_per_slot=1 if known else None,
+        )
+        recipe = self._recipe_with(spec, as_encoder(features), protects, leaves, bins)
+        self._settle(spec, recipe, new_stream(seed))
+
+    @classmethod
+    def _recipe_with(
+        cls, spec: Spec, encoder: Encoder, protects: Protects, leaves: int | None, bins: int | None
+    ) -> Recipe:
+        """Return the learner and what publishes its epochs."""
         if leaves is not None or bins is not None:
             raise InputError('leaves and bins go with algorithm="trees".')
-        size = arms, epsilon, delta, rounds, loss_range, clip, per_person
-        spec, encoder = spec_of(algorithm, *size), as_encoder(features)
         learner = LinearLearner(len(spec.arms), encoder)
-        self._settle(spec, Recipe(learner, epochs_of(spec, encoder, protects)), new_stream(seed))
+        return Recipe(learner, epochs_of(spec, encoder, protects))
 
     def _settle(self, spec: Spec, recipe: Recipe, stream: Stream) -> None:
         self.spec, self.recipe = spec, recipe
@@ -255,8 +280,7 @@ class PrivateContextual(BasePolicy):
     def _recipe_of(cls, spec: Spec, data: JSON, encoder: object) -> Recipe:
         """Make a saved policy's parts."""
         made = encoder_from_dict(data["learner"]["encoder"], encoder)
-        release = epochs_of(spec, made, data["release"]["protects"])
-        return Recipe(LinearLearner(len(spec.arms), made), release)
+        return cls._recipe_with(spec, made, data["release"]["protects"], None, None)
 
     def limits(self) -> Limits:
         """Return what its saved state must fit."""
@@ -277,32 +301,6 @@ class PrivateContextual(BasePolicy):
 
 KINDS: dict[str, type[PrivateContextual]] = {"linear": PrivateContextual}
 """The class of each algorithm; ``bandanna.contextual`` knows them all."""
-
-
-def spec_of(
-    algorithm: str,
-    arms: object,
-    epsilon: float,
-    delta: float,
-    rounds: int,
-    loss_range: tuple[float, float],
-    clip: bool,
-    per_person: int | None,
-) -> Spec:
-    """Return what a contextual policy is, besides its features: a person's slot is one round."""
-    known = per_person is not None
-    return Spec(
-        PrivateContextual.__name__,
-        arm_names(arms),
-        checks.epsilon(epsilon),
-        delta,
-        checks.whole("rounds", rounds, 1, MAX_ROUNDS),
-        algorithm=algorithm,
-        loss_range=check_range(loss_range),
-        clip=clip,
-        per_person=checks.whole("per_person", per_person, 1, MAX_SLOTS) if known else None,
-        rounds_per_slot=1 if known else None,
-    )
 
 
 def epochs_of(spec: Spec, encoder: Encoder, protects: Protects) -> EpochRelease:

@@ -21,9 +21,9 @@ from bandanna._core.grid import UNITS
 from bandanna._core.html import table as html_table
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import JSON, ArmName, InputError
-from bandanna.contextual.features import Categories, Context, Declared, encoder_from_dict
+from bandanna.contextual.features import Categories, Context, Declared, Encoder, encoder_from_dict
 from bandanna.contextual.plays import ContextLearner, ContextPlay, checked_ticket
-from bandanna.contextual.policy import KINDS, PrivateContextual, spec_of
+from bandanna.contextual.policy import KINDS, PrivateContextual
 from bandanna.contextual.simulation import losses_of
 from bandanna.contextual.steps import Floats
 from bandanna.learners.context_trees import (
@@ -248,40 +248,32 @@ class PrivateTrees(PrivateContextual):
 
     saved_as = "PrivateContextual"
 
-    def __init__(
-        self,
-        arms: int | Sequence[ArmName],
-        features: Mapping[str, object] | Declared,
-        epsilon: float,
-        delta: float = 0.0,
-        rounds: int = 100_000,
-        protects: Protects = "feedback",
-        *,
-        algorithm: str = "trees",
-        leaves: int | None = None,
-        bins: int | None = None,
-        loss_range: tuple[float, float] = (0.0, 1.0),
-        clip: bool = False,
-        seed: int | None = None,
-        per_person: int | None = None,
-    ) -> None:
+    plays = "trees"
+    of_bits = True
+
+    @classmethod
+    def _recipe_with(
+        cls, spec: Spec, encoder: Encoder, protects: Protects, leaves: int | None, bins: int | None
+    ) -> Recipe:
+        """Return the learner and the release: each round, or slot of a person, is a bit."""
         if protects != "feedback":
             raise InputError(
                 'trees need public contexts: leave protects="feedback", or use algorithm="linear".'
             )
-        spent = 0.0 if per_person is None else delta  # bits are pure; many of them may cost less
-        size = arms, epsilon, spent, rounds, loss_range, clip, per_person
-        spec = spec_of(algorithm, *size)
-        encoder = features if isinstance(features, Declared) else Declared(features)
-        shape = 8 if leaves is None else leaves, 4 if bins is None else bins
-        self._settle(spec, _recipe(spec, encoder, *shape), new_stream(seed))
+        if not isinstance(encoder, Declared):
+            raise InputError("trees need declared features: ranges and categories by name.")
+        own = checks.whole("leaves", 8 if leaves is None else leaves, 1, 10**6)
+        levels = Levels(encoder, 4 if bins is None else bins)
+        learner, each = TreeLearner(len(spec.arms), encoder, own, levels), spec.epsilon
+        if spec.per_person is not None:
+            each = slot_for(spec.epsilon, spec.delta, spec.per_person).epsilon
+        return Recipe(learner, OneBitRelease(each, 1))
 
     @classmethod
     def _recipe_of(cls, spec: Spec, data: JSON, encoder: object) -> Recipe:
         saved = data["learner"]
         declared = encoder_from_dict(saved["encoder"], encoder)
-        assert isinstance(declared, Declared)
-        return _recipe(spec, declared, saved["leaves"], saved["bins"])
+        return cls._recipe_with(spec, declared, "feedback", saved["leaves"], saved["bins"])
 
     @property
     def _learner(self) -> TreeLearner:
@@ -320,16 +312,6 @@ class PrivateTrees(PrivateContextual):
 
 
 KINDS["trees"] = PrivateTrees
-
-
-def _recipe(spec: Spec, encoder: Declared, leaves: int, bins: int) -> Recipe:
-    """Return the learner and the release of trees: each round, or slot of a person, is a bit."""
-    own = checks.whole("leaves", leaves, 1, 10**6)
-    learner = TreeLearner(len(spec.arms), encoder, own, Levels(encoder, bins))
-    each = spec.epsilon
-    if spec.per_person is not None:
-        each = slot_for(spec.epsilon, spec.delta, spec.per_person).epsilon
-    return Recipe(learner, OneBitRelease(each, 1))
 
 
 def _likeliest(
