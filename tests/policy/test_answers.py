@@ -131,17 +131,17 @@ def shown_of(*means: float) -> Shown:
 
 
 def test_one_arm_of_many_is_compared_with_the_nearest() -> None:
-    answer = answer_from(shown_of(0.3, 0.5, 0.6), Question(Units()))
+    answer = answer_from(shown_of(0.3, 0.5, 0.6), Question(Units(), range(3)))
     assert answer.best == "x"
     assert "x is the best of 3 arms, better than y, the nearest, by 20" in answer.sentence
     assert "at least 1" in answer.sentence
     without = answer_from(shown_of(0.3, 0.5, 0.6), Question(Units(), [1, 2]))
     assert without.best == "y"
-    close = answer_from(shown_of(0.3, 0.305, 0.6), Question(Units()))
+    close = answer_from(shown_of(0.3, 0.305, 0.6), Question(Units(), range(3)))
     assert close.best is None
     assert close.racing == ("x", "y")
     assert "one of x and y; the others are worse" in close.sentence
-    found = compare_from(shown_of(0.3, 0.305, 0.6), Question(Units()), "z", "x")
+    found = compare_from(shown_of(0.3, 0.305, 0.6), Question(Units(), range(3)), "z", "x")
     assert found.difference == pytest.approx(-0.3)
 
 
@@ -188,9 +188,9 @@ def test_answers_are_right_at_every_release(algorithm: str) -> None:
 
 def test_an_answer_is_quick() -> None:
     shown = shown_of(*(0.3 + 0.001 * k for k in range(10)))
-    answer_from(shown, Question(Units()))
+    answer_from(shown, Question(Units(), range(10)))
     begin = time.perf_counter()
-    answer_from(shown, Question(Units()))
+    answer_from(shown, Question(Units(), range(10)))
     assert time.perf_counter() - begin < 45 * 0.001
 
 

@@ -16,7 +16,7 @@ from bandanna._core.html import paragraph, table
 from bandanna._core.tabular import Cell, Tabular
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.error_budget import ErrorBudget
-from bandanna.policy.intervals import Intervals, Known, Standing, leader_of, standing
+from bandanna.policy.intervals import Intervals, Known, Standing, standing
 from bandanna.policy.statements import (
     Units,
     best_words,
@@ -78,8 +78,8 @@ class Question(NamedTuple):
 
     units: Units
     """How the user counts."""
-    among: Sequence[int] | None = None
-    """Indices of the arms that can be best; all by default."""
+    among: Sequence[int]
+    """Indices of the arms that can be best."""
     settled: Settled | None = None
     """What a race with at least this confidence has settled already: it stays settled."""
     warning: str = ""
@@ -259,15 +259,13 @@ def answer_from(shown: Shown, asked: Question) -> Answer:
     """Answer which arm is best, from what was released."""
     known, budget, assumption, note = shown
     names, _, intervals = known
-    units, settled = asked.units, asked.settled
-    running = range(len(names)) if asked.among is None else asked.among
-    standing_now = _standing(known, budget, running, settled)
+    units, settled, standing_now = asked.units, asked.settled, _standing(shown, asked)
     arms = [
         replace(answer_arm(shown, units, index), racing=index in standing_now.racing)
         for index in range(len(names))
     ]
     enough, confidence = None, 1.0 - budget.alpha
-    words = best_words(standing_now, running, known, units, budget)
+    words = best_words(standing_now, asked.among, known, units, budget)
     if standing_now.best is None and settled is not None and settled.winner is not None:
         enough = names[settled.winner]
         words = (
@@ -280,7 +278,7 @@ def answer_from(shown: Shown, asked: Question) -> Answer:
         over = ABOUT.format(means=intervals.of_means, differences=intervals.of_differences)
         about = f"{over} {about}".rstrip()
     return Answer(
-        None if standing_now.best is None or units.neutral else names[standing_now.best],
+        _named(shown, asked, standing_now),
         tuple(arms),
         asked.unsaid or f"{sentence} {note}".rstrip(),
         confidence,
@@ -308,24 +306,24 @@ def answer_later(shown: Callable[[], Shown], asked: Question) -> Answer:
 
     ``shown`` must return the same whenever it is called.
     """
-
-    def best() -> ArmName | None:
-        known, budget, *_ = shown()
-        running = range(len(known.names)) if asked.among is None else asked.among
-        best_of = _standing(known, budget, running, asked.settled).best
-        return None if best_of is None or asked.units.neutral else known.names[best_of]
-
     made = object.__new__(Answer)
-    later = {"_best": best, "_whole": lambda: answer_from(shown(), asked)}
-    made.__dict__.update(later, warning=asked.warning)
+    made.__dict__.update(
+        _best=lambda: _named(shown(), asked, _standing(shown(), asked)),
+        _whole=lambda: answer_from(shown(), asked),
+        warning=asked.warning,
+    )
     return made
 
 
-def _standing(
-    known: Known, budget: ErrorBudget, running: Sequence[int], settled: Settled | None
-) -> Standing:
+def _named(shown: Shown, asked: Question, found: Standing) -> ArmName | None:
+    """Return the name of the best arm, if one is to be named."""
+    return None if found.best is None or asked.units.neutral else shown.known.names[found.best]
+
+
+def _standing(shown: Shown, asked: Question) -> Standing:
     """Return which arms may be the best; what a race has settled stays settled."""
-    standing_now = standing(known.intervals, budget, running, len(known.names))
+    (names, _, intervals), running, settled = shown.known, asked.among, asked.settled
+    standing_now = standing(intervals, shown.budget, running, len(names))
     if settled is None:
         return standing_now
     racing = [arm for arm in standing_now.racing if arm in settled.racing] or list(settled.racing)
@@ -335,8 +333,7 @@ def _standing(
 def compare_from(shown: Shown, asked: Question, first: ArmName, second: ArmName) -> Comparison:
     """Compare two arms, by name."""
     (names, _, intervals), budget, assumption, note = shown
-    units, confidence = asked.units, 1.0 - budget.alpha
-    running = range(len(names)) if asked.among is None else asked.among
+    units, running, confidence = asked.units, asked.among, 1.0 - budget.alpha
     a, b = index_of(names, first), index_of(names, second)
     if a == b:
         raise InputError(f"compare two different arms; got {first!r} twice.")
@@ -350,7 +347,7 @@ def compare_from(shown: Shown, asked: Question, first: ArmName, second: ArmName)
         return Comparison(
             names[a], names[b], None, *ends, asked.unsaid or never, confidence, assumption
         )
-    best = _standing(shown.known, budget, running, asked.settled).best
+    best = _standing(shown, asked).best
     leads = int(best == a and b in running) - int(best == b and a in running)
     interval = of_pair(intervals, budget, a, b, best if leads else None)
     if leads:
@@ -369,14 +366,6 @@ def _looks(intervals: Intervals | None) -> str:
     return ANY_TIME_NORMAL if intervals is not None and intervals.approximate else ANY_TIME
 
 
-def leader_from(known: Known, among: Sequence[int]) -> ArmName | None:
-    """Return the arm that looks best by what was released; None while nothing is known."""
-    if known.intervals is None:
-        return None
-    leader = leader_of(known.intervals, among)
-    return None if leader is None else known.names[leader]
-
-
 def index_of(names: Sequence[ArmName], name: ArmName) -> int:
     """Return the index of an arm by name."""
     if name not in names:
@@ -387,8 +376,6 @@ def index_of(names: Sequence[ArmName], name: ArmName) -> int:
 
 def check_confidence(confidence: object) -> float:
     """Require a confidence from 0.5 to below 1."""
-    if type(confidence) is float and 0.5 <= confidence < 1.0:
-        return confidence
     level = checks.as_float(confidence)
     if not 0.5 <= level < 1.0:
         raise InputError(

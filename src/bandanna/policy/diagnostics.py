@@ -28,11 +28,10 @@ from bandanna.policy.answers import (
     answer_later,
     check_confidence,
     compare_from,
-    leader_from,
 )
 from bandanna.policy.base import BasePolicy
 from bandanna.policy.first_phase import found_words
-from bandanna.policy.intervals import Known, standing
+from bandanna.policy.intervals import Known, leader_of, standing
 from bandanna.policy.outcomes import (
     Spreads,
     and_start,
@@ -196,7 +195,9 @@ class Diagnostics(BasePolicy):
         """
         with self._lock:
             shown = self._shown(CONFIDENCE)
-        return leader_from(shown().known, self._running)
+        intervals = shown().known.intervals
+        leader = None if intervals is None else leader_of(intervals, self._running)
+        return None if leader is None else self.choices[leader]
 
     @property
     def likeliest(self) -> ArmName | None:
@@ -258,7 +259,7 @@ class Diagnostics(BasePolicy):
         with self._lock:
             race, spec = self._parts.runner.report().race, self.spec
             retired = list(self._state.retirements)
-        guarded = tuple(
+        dropped = [
             DroppedArm(
                 self.arms[one.arm],
                 spec.control,
@@ -268,19 +269,12 @@ class Diagnostics(BasePolicy):
             )
             for one in retired
             if spec.control is not None
-        )
-        if race is None:
-            return guarded
+        ]
         names = [self.arms[arm] for arm in self.active]
-        return guarded + tuple(
-            DroppedArm(
-                names[one.arm],
-                None if one.by is None else names[one.by],
-                one.rounds,
-                one.log_evidence,
-            )
-            for one in race.dropped
-        )
+        for left in () if race is None else race.dropped:
+            by = None if left.by is None else names[left.by]
+            dropped.append(DroppedArm(names[left.arm], by, left.rounds, left.log_evidence))
+        return tuple(dropped)
 
     def compare(
         self,

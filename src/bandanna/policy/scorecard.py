@@ -95,7 +95,7 @@ def over_phases(
     for number in sorted({round(phases * part / MOMENTS) for part in range(1, MOMENTS + 1)} - {0}):
         then = intervals.until(number)
         one = shown._replace(known=shown.known._replace(intervals=then))
-        compared = compare_from(one, Question(units), control, arm)
+        compared = compare_from(one, Question(units, range(len(names))), control, arm)
         lift = _lift(compared, answer_arm(one, units, columns[0]), units.low)
         played = intervals.counts[number - 1, columns]
         shares = tuple(float(share) for share in played / max(played.sum(), 1.0))
