@@ -269,18 +269,15 @@ class PrivateContextual(BasePolicy):
             raise StateFileError(f"it holds a {spec.kind}; use bandanna.load.")
         kind = KINDS[spec.algorithm]
         policy = object.__new__(kind)
-        recipe = kind._recipe_of(spec, data, encoder)
+        saved, protects = data["learner"], data["release"].get("protects", "feedback")
+        shape = saved.get("leaves"), saved.get("bins")
+        made = encoder_from_dict(saved["encoder"], encoder)
+        recipe = kind._recipe_with(spec, made, protects, *shape)
         if recipe.release.to_dict() != data["release"]:
             raise ValueError("its release does not fit its parameters")
         policy._settle(spec, recipe, new_stream(0))
         load_state(policy.state, data, policy.limits(), latest=latest)
         return cast(Self, policy)
-
-    @classmethod
-    def _recipe_of(cls, spec: Spec, data: JSON, encoder: object) -> Recipe:
-        """Make a saved policy's parts."""
-        made = encoder_from_dict(data["learner"]["encoder"], encoder)
-        return cls._recipe_with(spec, made, data["release"]["protects"], None, None)
 
     def limits(self) -> Limits:
         """Return what its saved state must fit."""

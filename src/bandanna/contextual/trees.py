@@ -21,7 +21,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.html import table as html_table
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import JSON, ArmName, InputError
-from bandanna.contextual.features import Categories, Context, Declared, Encoder, encoder_from_dict
+from bandanna.contextual.features import Categories, Context, Declared, Encoder
 from bandanna.contextual.plays import ContextLearner, ContextPlay, checked_ticket
 from bandanna.contextual.policy import KINDS, PrivateContextual
 from bandanna.contextual.simulation import losses_of
@@ -179,7 +179,8 @@ class TreePlay(ContextPlay):
     def __init__(
         self, learner: TreeLearner, params: TreeParams, release: Release, stream: Stream
     ) -> None:
-        self.params, self._release, self._stream = params, release, stream
+        self.learner, self.params = learner, params
+        self._release, self._stream = release, stream
         self._size = learner.arms, learner.levels.depth, learner.levels.branches
         self.tree: TreeState = start_tree(*self._size)
 
@@ -247,7 +248,6 @@ class PrivateTrees(PrivateContextual):
     """Decide by trees of the declared features; made by ``algorithm="trees"``."""
 
     saved_as = "PrivateContextual"
-
     plays = "trees"
     of_bits = True
 
@@ -269,16 +269,9 @@ class PrivateTrees(PrivateContextual):
             each = slot_for(spec.epsilon, spec.delta, spec.per_person).epsilon
         return Recipe(learner, OneBitRelease(each, 1))
 
-    @classmethod
-    def _recipe_of(cls, spec: Spec, data: JSON, encoder: object) -> Recipe:
-        saved = data["learner"]
-        declared = encoder_from_dict(saved["encoder"], encoder)
-        return cls._recipe_with(spec, declared, "feedback", saved["leaves"], saved["bins"])
-
     @property
-    def _learner(self) -> TreeLearner:
-        assert isinstance(self.recipe.learner, TreeLearner)
-        return self.recipe.learner
+    def _play(self) -> TreePlay:
+        return cast(TreePlay, self._state.learned)
 
     def among(self, eligible: object) -> EligibleArms | None:
         """Refuse: the trees of EXP4 play any arm."""
@@ -287,13 +280,13 @@ class PrivateTrees(PrivateContextual):
     def bound(self, leaves: int | None = None) -> TreeBound:
         """Return what regret is at most against every tree with so many leaves."""
         low, high = self.loss_range
-        own, epsilon = self._learner.leaves, self.recipe.release.guarantee().epsilon
+        own, epsilon = self._play.learner.leaves, self.recipe.release.guarantee().epsilon
         limit = tree_bound(len(self.arms), self._rounds, epsilon, leaves or own, own)
         return limit._replace(regret=(high - low) * limit.regret)
 
     def answer(self) -> TreeAnswer:  # type: ignore[override]
         """Return the pruned tree with the largest weight; it costs no privacy."""
-        levels, play = self._learner.levels, cast(TreePlay, self._state.learned)
+        play, levels = self._play, self._play.learner.levels
         with self._lock:
             likeliest = _likeliest(play.params, play.tree, 0, 0, levels.depth)[1]
             leaves = tuple(Leaf(levels.words(path), self.arms[arm]) for path, arm in likeliest)
@@ -306,7 +299,7 @@ class PrivateTrees(PrivateContextual):
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} trees: {len(self.arms)} arms, depth "
-            f"{self._learner.levels.depth}, {self.decided} decided, {self.waiting} waiting, "
+            f"{self._play.learner.levels.depth}, {self.decided} decided, {self.waiting} waiting, "
             f"{self.released} bits released>"
         )
 
