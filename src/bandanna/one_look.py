@@ -441,14 +441,7 @@ def exact_interval(arm: Arm, alpha: float) -> Interval:
         if evidence(inside, above) <= 0.0:
             ends.append(inside)  # every rate is: noise took the count far out
             continue
-        size = 2.0 * math.sqrt(inside * (1.0 - inside) / arm.size) + 4.0 / arm.size
-        outside = inside
-        while evidence(outside, above) > 0.0:
-            outside, size = (
-                min(max(outside - size if above else outside + size, 0.0), 1.0),
-                2 * size,
-            )
-        ends.append(float(brentq(evidence, inside, outside, args=(above,), xtol=1e-9)))
+        ends.append(float(brentq(evidence, inside, stop, args=(above,), xtol=1e-9)))
     return Interval(min(ends), max(ends))
 
 
@@ -514,8 +507,8 @@ class OneLook(NamedTuple):
             return exact_interval(one, alpha)
         if self.binary:
             return fixed_mean_interval(one, alpha)
-        interval = self._around([Term(1.0, one)], alpha, [*self.arms[:arm], *self.arms[arm + 1 :]])
-        return Interval(*(min(max(end, 0.0), 1.0) for end in interval))
+        others = [*self.arms[:arm], *self.arms[arm + 1 :]]
+        return self._around([Term(1.0, one)], alpha, 0.0, others)
 
     def apart(self, a: int, b: int) -> float:
         """Return the estimate of b's mean minus a's."""
@@ -532,22 +525,25 @@ class OneLook(NamedTuple):
             return _squared_and_added(first, second, alpha)
         if self.binary:
             return fixed_difference_interval(first, second, alpha)
-        interval = self._around([Term(-1.0, first), Term(1.0, second)], alpha)
-        return Interval(*(min(max(end, -1.0), 1.0) for end in interval))
+        return self._around([Term(-1.0, first), Term(1.0, second)], alpha, -1.0)
 
     def between(self, a: int, b: int, alpha: float) -> tuple[float, Interval]:
         """Return the estimate of b's mean minus a's, no further than its interval, and that."""
         interval = self.difference(a, b, alpha)
         return min(max(self.apart(a, b), interval.low), interval.high), interval
 
-    def _around(self, terms: Sequence[Term], alpha: float, others: Sequence[Arm] = ()) -> Interval:
+    def _around(
+        self, terms: Sequence[Term], alpha: float, lowest: float, others: Sequence[Arm] = ()
+    ) -> Interval:
+        """Return the interval of a sum of means, which is from ``lowest`` to 1."""
         least = [arm.fewest if arm.present else 1e-9 for arm in others]
         some = [arm for arm, size in zip(others, least, strict=True) if arm.size >= size]
         if self.kind == "normal" and any(term.arm.size < term.arm.fewest for term in terms):
-            return Interval(-1.0, 1.0)  # too few for the approximation: nothing is said
+            return Interval(lowest, 1.0)  # too few for the approximation: nothing is said
         sum_of_means = statistic(terms, some)
         size = proved_radius(terms, alpha) if self.kind == "proved" else sum_of_means.radius(alpha)
-        return Interval(sum_of_means.value - size, sum_of_means.value + size)
+        ends = sum_of_means.value - size, sum_of_means.value + size
+        return Interval(*(min(max(end, lowest), 1.0) for end in ends))
 
 
 def _squared_and_added(a: Arm, b: Arm, alpha: float) -> Interval:

@@ -94,14 +94,8 @@ class Summary:
         mean = f"mean {self.outcome}"
         headings = ["arm", "chance", "share so far", "batches", mean, "interval"]
         sentence = "" if self.answer is None else self.answer.sentence
-        return (
-            table(said, headings, rows)
-            + paragraph(self.stationarity)
-            + paragraph(self.net)
-            + paragraph(self.unsaid)
-            + paragraph(self.hint)
-            + paragraph(sentence)
-        )
+        also = self.stationarity, self.net, self.unsaid, self.hint, sentence
+        return table(said, headings, rows) + "".join(map(paragraph, also))
 
 
 def hint(state: State, batch: int, rule: PeopleRule | None) -> str:

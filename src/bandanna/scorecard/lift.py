@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from bandanna.inference import Interval
 
-FARTHEST, TURNS = 1e6, 60
-"""Lifts beyond this are not said; how often an end is halved."""
+FARTHEST = 1e6
+"""Lifts beyond this are not said."""
 
 
 class Lift(NamedTuple):
@@ -49,33 +49,28 @@ def fieller(
         return None
     ratio = top / bottom
 
-    def refuted(r: float) -> bool:
-        return abs(top - r * bottom) > radius(r)
+    def beyond(r: float) -> float:
+        return abs(top - r * bottom) - radius(r)
 
-    ends = [_end(refuted, ratio, sign) for sign in (-1.0, 1.0)]
+    ends = [_end(beyond, ratio, sign) for sign in (-1.0, 1.0)]
     if None in ends:
         return None
     low, high = (end for end in ends if end is not None)
     return Lift(ratio - 1.0, low - 1.0, high - 1.0)
 
 
-def _end(refuted: Callable[[float], bool], ratio: float, sign: float) -> float | None:
+def _end(beyond: Callable[[float], float], ratio: float, sign: float) -> float | None:
     """Return the last ratio on one side that is not refuted; None if there is none near."""
-    inside, step = ratio, 0.01 * max(abs(ratio), 1e-6)
-    while not refuted(ratio + sign * step):
-        inside, step = ratio + sign * step, 2.0 * step
+    from scipy.optimize import brentq  # loaded when first used
+
+    if beyond(ratio) >= 0.0:  # nothing varies, and there is no noise
+        return ratio
+    step = 0.01 * max(abs(ratio), 1e-6)
+    while beyond(ratio + sign * step) <= 0.0:
+        step *= 2.0
         if step > FARTHEST:
             return None
-    outside = ratio + sign * step
-    for _ in range(TURNS):
-        middle = 0.5 * (inside + outside)
-        if refuted(middle):
-            outside = middle
-        else:
-            inside = middle
-        if abs(outside - inside) <= 1e-6 * max(1.0, abs(inside)):
-            break
-    return outside
+    return float(brentq(beyond, ratio, ratio + sign * step, xtol=1e-9, rtol=1e-9))
 
 
 def from_intervals(
