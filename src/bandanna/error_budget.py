@@ -47,9 +47,7 @@ class ErrorBudget(NamedTuple):
 
     def mean(self, arm: int) -> float:
         """Return the error probability of an arm's interval, both sides together."""
-        kept, rank = self._kept(arm)
-        share = MEANS * self.alpha * self.part * kept
-        return share / self.first if rank == 0 else share / (rank * (rank + 1))
+        return self._of_arm(MEANS * self.part, arm)
 
     def pair(self, a: int, b: int) -> float:
         """Return the error probability of each side of what is said of two arms."""
@@ -67,9 +65,7 @@ class ErrorBudget(NamedTuple):
 
     def square(self, arm: int) -> float:
         """Return the error probability of how much an arm's outcomes vary at most."""
-        kept, rank = self._kept(arm)
-        share = OF_SQUARES * self.alpha * kept
-        return share / self.first if rank == 0 else share / (rank * (rank + 1))
+        return self._of_arm(OF_SQUARES, arm)
 
     @property
     def best(self) -> float:
@@ -92,6 +88,11 @@ class ErrorBudget(NamedTuple):
     @property
     def _for_best(self) -> float:
         return BEST if self.transitive and self.first > 2 else 0.0
+
+    def _of_arm(self, share: float, arm: int) -> float:
+        """Return an arm's part of a share of alpha."""
+        kept, rank = self._kept(arm)
+        return share * self.alpha * kept / (self.first if rank == 0 else rank * (rank + 1))
 
     def _kept(self, arm: int) -> tuple[float, int]:
         """Return what is left for arms of its time, and as which of the added ones it came."""

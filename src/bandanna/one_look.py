@@ -88,6 +88,12 @@ class Arm(NamedTuple):
         return moved * self.scale / self.size
 
     @property
+    def deviation(self) -> float:
+        """The standard deviation of ``mean``, where the size is exact."""
+        spread = min(max(self.variance, 1e-9), 0.25)
+        return math.sqrt(spread / self.size + 2.0 * self.releases * (self.scale / self.size) ** 2)
+
+    @property
     def third(self) -> float:
         """The least third moment around the mean that outcomes in [0, 1] can have, with a sign.
 

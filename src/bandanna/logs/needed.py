@@ -97,7 +97,7 @@ def _times(look: OneLook, leader: int, gaps: dict[int, float], level: float) -> 
 
     def power(times: float) -> float:
         arms = {k: _grown(look.arms[k], times) for k in (leader, *others)}
-        sd = np.array([_deviation(arms[k]) for k in (leader, *others)])
+        sd = np.array([arms[k].deviation for k in (leader, *others)])
         drawn = errors * sd
         apart = ahead + drawn[:, 1:] - drawn[:, :1]
         grown = look._replace(arms=tuple(arms.get(k, arm) for k, arm in enumerate(look.arms)))
@@ -108,13 +108,6 @@ def _times(look: OneLook, leader: int, gaps: dict[int, float], level: float) -> 
         return float((apart > radius).all(axis=1).mean())
 
     return _least(lambda times: power(times) >= OFTEN)
-
-
-def _deviation(arm: Arm) -> float:
-    """Return the standard deviation of an arm's released mean."""
-    spread = min(max(arm.variance, 1e-9), 0.25)
-    noise = 2.0 * arm.releases * arm.scale**2
-    return math.sqrt(spread / arm.size + noise / arm.size**2)
 
 
 def _least(settles: Callable[[float], bool]) -> float | None:

@@ -114,7 +114,7 @@ class FinishedProblem:
         look = OneLook((first, second), "exact" if binary else "normal", binary)
         interval = look.difference(0, 1, self.level)
         radius = apart - interval.low
-        return _all_told(apart, radius, _deviation(first), _deviation(second), self.arms - 1)
+        return _all_told(apart, radius, first.deviation, second.deviation, self.arms - 1)
 
     def _arm(self, each: float, more: float, epsilon: float, less: float) -> Arm:
         """Return what is expected of an arm."""
@@ -141,11 +141,6 @@ class FinishedProblem:
             enough = self.power(people, middle, how) >= power
             low, high = (low, middle) if enough else (middle, high)
         return high
-
-
-def _deviation(arm: Arm) -> float:
-    """Return the standard deviation of what is released of an arm's mean."""
-    return math.sqrt(max(arm.variance, 0.0) / arm.size + 2.0 * (arm.scale / arm.size) ** 2)
 
 
 def _all_told(apart: float, radius: float, other: float, best: float, others: int) -> float:
