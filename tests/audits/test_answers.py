@@ -38,7 +38,7 @@ def seen(known: Rows) -> list[float]:
     )
     scale, counted = made.scale, known.counted(made.scale, clip=True)
     release = _release(counted, made.left(EPSILON))
-    _, sums, squares = _released(release, counted, reward=False)
+    _, sums, squares, *_ = _released(release, counted, reward=False)
     values = known.sample.values(scale.slope)[1:]
     inside = (np.clip(values, *scale.ends) - scale.low) / (scale.high - scale.low)
     units = np.rint(inside * UNITS).astype(np.int64)[1::2]  # of the same arm

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.extras import missing_for, need
@@ -31,6 +30,7 @@ from bandanna.environments.frames import FRAMES, read_columns
 from bandanna.inference import Interval
 from bandanna.logs.answers import LogAnswer, comparison, how_made
 from bandanna.logs.needed import rows_needed
+from bandanna.logs.released import ReleasedCells
 from bandanna.logs.rows import Categories, Rows, bins_of, check_cells
 from bandanna.logs.rules import Gain, rule_gain
 from bandanna.one_look import Arm, Kind, OneLook, Term, statistic
@@ -49,8 +49,6 @@ from bandanna.warehouse import named as place_of
 
 if TYPE_CHECKING:
     from bandanna.ledger import Ledger
-
-Floats = NDArray[np.float64]
 
 __all__ = ["Gain", "LogAnswer", "answer", "answer_counted"]
 
@@ -312,12 +310,11 @@ def answer_counted(
     names, binary = counted.names, counted.squares is None and not present
     against = None if control is None else index_of(names, control)
     release = _release(counted, bought.left(epsilon), present=present)
-    counts, sums, squares = _released(release, counted, reward=reward)
-    scale = laplace_scale(release.epsilon) / UNITS
+    released = _released(release, counted, reward=reward)
     if present:  # what is exact is not looked at any more
         nobody = np.zeros_like(counted.counts)
         counted = replace(counted, counts=nobody, sums=nobody, squares=None, mixed=0)
-    arms = _arms(counts, sums, squares, scale, present=present)
+    arms = released.arms
     kind: Kind = "exact" if binary and interval == "normal" else interval
     look = OneLook(arms, kind, binary)
     adjusted = f"{counted.outcome} adjusted by {bought.adjusted}".strip()
@@ -351,7 +348,7 @@ def answer_counted(
             for name, arm in named
             if arm.size
         )
-        start = Start(known, scale, counted.outcome_range, reward, certificate)
+        start = Start(known, released.scale, counted.outcome_range, reward, certificate)
     least = few_rows(epsilon)
     few = [] if present else [name for name, arm in named if arm.size < least]
     columns = () if by is None else tuple(by.items())
@@ -375,7 +372,7 @@ def answer_counted(
         looks=how_made(kind),
         differences=pairs,
         gains=tuple(
-            rule_gain(index, columns, counted.counts, sums, names, scale, units, alpha)
+            rule_gain(index, columns, released, names, units, alpha)
             for index in range(0 if present else len(columns))
         ),
         needed=needed,
@@ -387,7 +384,7 @@ def answer_counted(
         interval=kind,
         control=control,
         look=look,
-        groups=_groups(counts, sums, squares, look, columns),
+        groups=_groups(released, look, columns),
     )
 
 
@@ -420,15 +417,17 @@ def _release(
 
 def _released(
     release: MomentsRelease | LaplaceRelease | PresenceRelease, counted: Counted, *, reward: bool
-) -> tuple[Floats, Floats, Floats]:
-    """Return each arm's counts, noisy sums of losses and of squares, one column for each cell.
+) -> ReleasedCells:
+    """Return each arm's counts, noisy sums of losses and of squares.
 
     Every row is in one sum, and every sum is released once. Sums of no rows are not released, but
     where counts are noisy. Squares of outcomes that are 0 or 1 are known.
     """
+    scale = laplace_scale(release.epsilon) / UNITS
     if isinstance(release, PresenceRelease):
         there = release.release(counted)
-        return there.counts, there.counts - there.sums if reward else there.sums, there.squares
+        lost = there.counts - there.sums if reward else there.sums
+        return ReleasedCells(there.counts, lost, there.squares, scale, present=True)
     counts = counted.counts
     sums, squares = np.zeros(counts.shape), counts / 4.0
     for arm, cell in zip(*np.nonzero(counts), strict=True):
@@ -441,45 +440,21 @@ def _released(
             sums[arm, cell] = size * release.release(total, size)
         if reward:
             sums[arm, cell] = size - sums[arm, cell]
-    return counts.astype(np.float64), sums, squares
-
-
-def _arms(
-    counts: Floats, sums: Floats, squares: Floats, scale: float, *, present: bool
-) -> tuple[Arm, ...]:
-    """Return what was released of each arm, in all of its cells together."""
-    return tuple(
-        Arm(
-            float(count.sum()),
-            float(total.sum()),
-            float(square.sum()),
-            scale,
-            float(count.size if present else (count > 0).sum()),
-            present,
-        )
-        for count, total, square in zip(counts, sums, squares, strict=True)
-    )
+    return ReleasedCells(counts.astype(np.float64), sums, squares, scale)
 
 
 def _groups(
-    counts: Floats,
-    sums: Floats,
-    squares: Floats,
-    look: OneLook,
-    columns: Sequence[tuple[str, tuple[str, ...]]],
+    released: ReleasedCells, look: OneLook, columns: Sequence[tuple[str, tuple[str, ...]]]
 ) -> tuple[tuple[str, OneLook], ...]:
     """Return what was released of each category of each column."""
     shape = tuple(len(names) for _, names in columns)
     groups = []
     for axis, (column, names) in enumerate(columns):
         for category, name in enumerate(names):
-            cells = np.take(np.arange(counts.shape[1]).reshape(shape), category, axis).ravel()
-            tables = counts[:, cells], sums[:, cells], squares[:, cells]
-            if not tables[0].any():
-                continue
-            first = look.arms[0]
-            arms = _arms(*tables, first.scale, present=first.present)
-            groups.append((f"{column} = {name}", look._replace(arms=arms)))
+            cells = np.arange(released.counts.shape[1]).reshape(shape)
+            part = released.of(np.take(cells, category, axis).ravel())
+            if part.counts.any():
+                groups.append((f"{column} = {name}", look._replace(arms=part.arms)))
     return tuple(groups)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.types import JSON, ArmName
+from bandanna.logs.released import ReleasedCells
 from bandanna.policy.statements import Units
 
 MOST_RULES = 100_000
@@ -36,19 +37,17 @@ class Gain:
 def rule_gain(
     index: int,
     cells: tuple[tuple[str, tuple[str, ...]], ...],
-    counts: NDArray[np.int64],
-    sums: NDArray[np.float64],
+    released: ReleasedCells,
     names: Sequence[ArmName],
-    scale: float,
     units: Units,
     alpha: float,
 ) -> Gain:
     """Estimate what the best rule by one column gains over the best single arm."""
     arms, others = len(names), tuple(k + 1 for k in range(len(cells)) if k != index)
     shape = (arms, *(len(categories) for _, categories in cells))
-    n = counts.reshape(shape).sum(axis=others).astype(float)
-    noises = (counts.reshape(shape) > 0).sum(axis=others)
-    total = sums.reshape(shape).sum(axis=others)
+    n = released.counts.reshape(shape).sum(axis=others)
+    noises = (released.counts.reshape(shape) > 0).sum(axis=others)
+    total = released.sums.reshape(shape).sum(axis=others)
     seen = n.sum(axis=0) > 0
     n, noises, total = n[:, seen], noises[:, seen], total[:, seen]
     shares = n.sum(axis=0) / n.sum()
@@ -57,7 +56,7 @@ def rule_gain(
     edge = 1.0 / (np.maximum(n, 1.0) + 2.0)
     inside = np.clip(means, edge, 1.0 - edge)
     spread = inside * (1.0 - inside) / np.maximum(n, 1.0)
-    spread += 2.0 * scale**2 * noises / np.maximum(n, 1.0) ** 2
+    spread += 2.0 * released.scale**2 * noises / np.maximum(n, 1.0) ** 2
     spread = np.where(n > 0, spread, 0.25)
     gain, low, high = gain_interval(means, spread, shares, alpha)
     column, known = cells[index]
