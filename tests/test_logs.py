@@ -17,9 +17,11 @@ from bandanna._core.types import JSON
 from bandanna.cli import app
 from bandanna.counted import Counted
 from bandanna.environments.log import read_log
-from bandanna.logs import answer_counted, few_rows
+from bandanna.logs import _told, answer_counted, few_rows
+from bandanna.logs.needed import rows_needed
 from bandanna.logs.rows import once_each
 from bandanna.logs.rules import gain_interval
+from bandanna.one_look import Arm, OneLook
 from bandanna.privacy.certificate import verify
 
 Columns = dict[str, NDArray[Any]]
@@ -188,6 +190,15 @@ def test_gains_are_bounded_as_often_as_they_say() -> None:
 def test_mistakes_are_explained(asked: JSON, said: str) -> None:
     with pytest.raises(bd.InputError, match=said):
         bd.answer(visits(200), **{"epsilon": 0.5, **ASKED, **asked})
+
+
+def test_two_arms_need_as_many_rows_whichever_is_the_control() -> None:
+    arms = Arm(10_000.0, 3_000.0, 2_500.0, 2.0), Arm(10_000.0, 2_900.0, 2_500.0, 2.0)
+    look = OneLook(arms, "normal")
+    told = [_told(look, 0.05, control) for control in (None, 0, 1)]
+    needed = [rows_needed(look, one.leader, one.base, one.apart, one.level) for one in told]
+    assert needed[0].about is not None
+    assert needed[1:] == needed[:1] * 2
 
 
 def test_arms_with_few_rows_are_named() -> None:

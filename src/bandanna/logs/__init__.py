@@ -328,7 +328,7 @@ def answer_counted(
     )
     needed = None
     if best is None and not present:
-        needed = rows_needed(look, told.leader, told.apart, told.level)
+        needed = rows_needed(look, told.leader, told.base, told.apart, told.level)
     if best is not None:
         words = _best_words(look, told, best, names, units)
         sentence = f"{words}, {sure(confidence)}, provided {AT_RANDOM}."

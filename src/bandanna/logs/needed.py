@@ -45,6 +45,7 @@ def _rounded(count: int) -> int:
 def rows_needed(
     look: OneLook,
     leader: int,
+    base: int,
     apart: dict[int, Interval],
     level: float,
 ) -> Needed:
@@ -56,8 +57,8 @@ def rows_needed(
         What was released.
     leader
         The arm with the best released mean.
-    apart
-        How much better it is than each other arm, at the joint confidence.
+    base, apart
+        The arm that others are compared with, and how they differ from it, at the joint confidence.
     level
         The error probability of each pair.
     """
@@ -68,9 +69,10 @@ def rows_needed(
     most = max(
         min(interval.high for interval in apart.values()), *(-end.low for end in apart.values())
     )
-    easiest = min(apart, key=lambda k: statistic(_pair(look, leader, k)).variance)
+    rivals = [k for k in (base, *apart) if k != leader]
+    easiest = min(rivals, key=lambda k: statistic(_pair(look, leader, k)).variance)
     least = _times(look, leader, {easiest: most}, level)
-    about, gaps = None, {k: look.apart(leader, k) for k in apart}
+    about, gaps = None, {k: look.apart(leader, k) for k in rivals}
     nearest = min(gaps, key=lambda k: gaps[k])
     if look.difference(leader, nearest, 2.0 * (1.0 - OFTEN)).low > 0.0:
         about = _times(look, leader, gaps, level)
