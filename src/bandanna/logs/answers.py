@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from bandanna._core.html import paragraph
 from bandanna._core.start import Start
@@ -20,6 +21,9 @@ from bandanna.scorecard.card import Scorecard
 from bandanna.scorecard.health import sample_ratio
 from bandanna.scorecard.recommend import recommend
 from bandanna.scorecard.view import Check, Goal, Metric
+
+if TYPE_CHECKING:
+    from bandanna.logs.ratios import RatioAnswer
 
 TOGETHER = "All differences hold together, and so do all lifts, provided {}."
 
@@ -67,22 +71,7 @@ class LogAnswer(Answer):
             How people were meant to be divided over arms; in equal parts by default.
         """
         metric, groups = self.effects(control)
-        checks = self.checks(shares)
-        promise = self.guarantee
-        assert promise is not None, "answers from logs have one"
-        return Scorecard(
-            recommend([metric], checks if shares is not None else (), self.more),
-            (metric,),
-            self.confidence,
-            promise.epsilon,
-            promise.delta,
-            self.protects,
-            TOGETHER.format(self.assumption),
-            self.looks,
-            checks,
-            groups=groups,
-            certificates=() if self.certificate is None else (self.certificate,),
-        )
+        return card_of(self, [metric], self.checks(shares), groups, planned=shares is not None)
 
     def effects(
         self,
@@ -213,6 +202,35 @@ class LogAnswer(Answer):
     def html(self) -> str:
         """Return a whole page for a browser."""
         return self.scorecard().html()
+
+
+def card_of(
+    first: LogAnswer | RatioAnswer,
+    metrics: Sequence[Metric],
+    health: Sequence[Check],
+    groups: tuple[tuple[str, Metric], ...],
+    *,
+    planned: bool,
+) -> Scorecard:
+    """Return the scorecard of an answer, or of several with the ``first`` of them.
+
+    How people were divided counts where shares were ``planned``.
+    """
+    promise = first.guarantee
+    assert promise is not None, "answers from logs have one"
+    return Scorecard(
+        recommend(metrics, health if planned else (), first.more),
+        tuple(metrics),
+        first.confidence,
+        promise.epsilon,
+        promise.delta,
+        first.protects,
+        TOGETHER.format(first.assumption),
+        first.looks,
+        tuple(health),
+        groups=groups,
+        certificates=() if first.certificate is None else (first.certificate,),
+    )
 
 
 def comparison(

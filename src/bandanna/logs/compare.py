@@ -16,14 +16,13 @@ from bandanna._core.grid import LossRange
 from bandanna._core.private_inputs import private_inputs
 from bandanna._core.types import JSON, ArmName, InputError
 from bandanna.logs import LogAnswer, answer
-from bandanna.logs.answers import TOGETHER
+from bandanna.logs.answers import card_of
 from bandanna.logs.ratios import RatioAnswer, answer_ratio
 from bandanna.logs.rows import Categories
 from bandanna.one_look import HOW
 from bandanna.policy.answers import check_confidence
 from bandanna.privacy.composition import float_below
 from bandanna.scorecard.card import Scorecard
-from bandanna.scorecard.recommend import recommend
 from bandanna.scorecard.view import Metric
 
 
@@ -129,28 +128,12 @@ def compare(
             for check in answered.checks(shares)
             if check.name == "counted" and answered is not first
         ]
-    promise = first.guarantee
-    assert promise is not None, "answers from logs have one"
-    return Scorecard(
-        recommend(
-            metrics,
-            health if shares is not None else (),
-            first.more if isinstance(first, LogAnswer) else "",
-        ),
-        tuple(metrics),
-        confidence,
-        epsilon,
-        promise.delta,
-        first.protects,
-        TOGETHER.format(first.assumption),
-        _looks(answers),
-        tuple(health),
-        groups=groups,
-        certificates=tuple(
-            answered.certificate
-            for answered in answers.values()
-            if answered.certificate is not None
-        ),
+    return replace(
+        card_of(first, metrics, health, groups, planned=shares is not None),
+        confidence=confidence,
+        epsilon=epsilon,
+        looks=_looks(answers),
+        certificates=tuple(filter(None, (one.certificate for one in answers.values()))),
     )
 
 

@@ -31,33 +31,21 @@ def metric_of(
     """
     times = 100 if look.binary and units.low == 0.0 else 1
     shell = Metric(units.name, (), units.per, times, goal, limit, note)
+
+    def effect(arm: int) -> Effect:
+        one, base = look.arms[arm], look.arms[control]
+        size = round(one.size)
+        mean = units.value(min(max(one.mean, 0.0), 1.0)) if size else None
+        if arm == control:
+            return Effect(names[arm], size, mean, verdict="control")
+        if not size or not base.size:
+            return Effect(names[arm], size, mean)
+        apart = units.difference(*look.between(control, arm, alpha))
+        lift = lift_of(look, units, arm, control, alpha) if lifts else None
+        return effect_of(shell, names[arm], size, mean, apart, lift)
+
     arms = [control, *(arm for arm in range(len(names)) if arm != control)]
-    return shell.with_effects(
-        [_effect(shell, names, look, units, arm, control, alpha, lifts=lifts) for arm in arms]
-    )
-
-
-def _effect(
-    metric: Metric,
-    names: Sequence[ArmName],
-    look: OneLook,
-    units: Units,
-    arm: int,
-    control: int,
-    alpha: float,
-    *,
-    lifts: bool,
-) -> Effect:
-    one, base = look.arms[arm], look.arms[control]
-    size = round(one.size)
-    mean = units.value(min(max(one.mean, 0.0), 1.0)) if size else None
-    if arm == control:
-        return Effect(names[arm], size, mean, verdict="control")
-    if not size or not base.size:
-        return Effect(names[arm], size, mean)
-    apart = units.difference(*look.between(control, arm, alpha))
-    lift = lift_of(look, units, arm, control, alpha) if lifts else None
-    return effect_of(metric, names[arm], size, mean, apart, lift)
+    return shell.with_effects([effect(arm) for arm in arms])
 
 
 def lift_of(look: OneLook, units: Units, arm: int, control: int, alpha: float) -> Lift | None:

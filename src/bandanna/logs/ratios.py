@@ -191,6 +191,7 @@ class RatioAnswer:
     note: str
     interval: Kind = "normal"
     assumption: str = AT_RANDOM
+    more: str = ""
 
     @property
     def protects(self) -> str:
@@ -210,20 +211,21 @@ class RatioAnswer:
         alpha = (1.0 - self.confidence) / (len(self.names) - 1)
         goal: Goal = "more" if self.reward else "less"
         shell = Metric(self.name, (), self.per, 1, goal, limit, self.note, ratio=True)
-        order = [against, *(k for k in range(len(self.names)) if k != against)]
-        return shell.with_effects([self._effect(shell, k, against, alpha) for k in order]), ()
 
-    def _effect(self, metric: Metric, arm: int, control: int, alpha: float) -> Effect:
-        size = round(self.look.arms[arm].size)
-        known = self.look.interval(arm, [], alpha) is not None
-        mean = self.look.ratio(arm) if known else None
-        if arm == control:
-            return Effect(self.names[arm], size, mean, verdict="control")
-        compared = self.look.against(arm, control, alpha)
-        if compared is None:
-            return Effect(self.names[arm], size, mean)
-        difference, ends, lift = compared
-        return effect_of(metric, self.names[arm], size, mean, (difference, *ends), lift)
+        def effect(arm: int) -> Effect:
+            size = round(self.look.arms[arm].size)
+            known = self.look.interval(arm, [], alpha) is not None
+            mean = self.look.ratio(arm) if known else None
+            if arm == against:
+                return Effect(self.names[arm], size, mean, verdict="control")
+            compared = self.look.against(arm, against, alpha)
+            if compared is None:
+                return Effect(self.names[arm], size, mean)
+            difference, ends, lift = compared
+            return effect_of(shell, self.names[arm], size, mean, (difference, *ends), lift)
+
+        order = [against, *(k for k in range(len(self.names)) if k != against)]
+        return shell.with_effects([effect(k) for k in order]), ()
 
     def checks(self, shares: Mapping[ArmName, float] | None) -> tuple[Check, ...]:
         """Return what public counts say of how the experiment went."""
