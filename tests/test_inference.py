@@ -17,9 +17,9 @@ from bandanna.inference import (
     Interval,
     Law,
     Totals,
+    _reaches,
     _single,
     difference_interval,
-    is_below,
     law_of,
     least_evidence,
     mean_interval,
@@ -39,6 +39,12 @@ def evidence_below(law: Law, a: Totals, b: Totals, margin: float = 0.0) -> float
     """Return the log evidence that a's mean loss is below b's plus a margin."""
     first, second = (Totals(*map(float, arm)) for arm in (a, b))
     return least_evidence(law, first, second, -margin, scratch())[0]
+
+
+def is_below(law: Law, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
+    """Whether a's mean loss is below b's plus a margin, as a race tells it."""
+    first, second = (Totals(*map(float, arm)) for arm in (a, b))
+    return bool(_reaches(law, first, second, -margin, math.log(1.0 / alpha), scratch()))
 
 
 def runs_that_miss(

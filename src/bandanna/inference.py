@@ -374,7 +374,6 @@ def _race(law: Law, known: Floats, levels: Floats, left: NDArray[np.bool_], work
 
 
 _square_bound = once(square_bound)
-_is_reached = once(_reaches)
 _difference = once(_lower_difference)
 
 
@@ -415,23 +414,10 @@ def most_square(scale: float, total: float, terms: float, releases: float, alpha
     return min(max(float(bound), 0.0), MOST_SQUARE)
 
 
-def is_below(law: Law, a: Totals, b: Totals, alpha: float, margin: float = 0.0) -> bool:
-    """Whether a's mean loss is below b's plus a margin.
-
-    It is where ``least_evidence`` reaches ``log(1 / alpha)``: then the opposite is refuted, at all
-    times together, with probability ``1 - alpha``.
-    """
-    if min(a.terms, b.terms) <= 0.0:
-        return margin >= 1.0
-    level = math.log(1.0 / alpha)
-    return bool(_is_reached(law, _floats(a), _floats(b), -margin, level, scratch()))
-
-
 def still_racing(law: Law, arms: Sequence[Totals], alphas: Floats) -> list[bool]:
     """Return which arms no arm with a smaller mean is better than.
 
-    What ``is_below`` says of each pair, all of them in one call; ``alphas`` has the error
-    probability of a pair by its newer arm.
+    All pairs are told in one call; ``alphas`` has the error probability of a pair by its newer arm.
     """
     seen = [k for k, arm in enumerate(arms) if arm.terms > 0.0]
     some = [arms[k] for k in seen]

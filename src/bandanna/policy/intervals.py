@@ -29,7 +29,6 @@ from bandanna.inference import (
     Totals,
     difference_interval,
     estimate,
-    is_below,
     mean_interval,
     still_racing,
 )
@@ -161,12 +160,6 @@ class AnyTime(Intervals):
         away = second.total / second.terms - first.total / first.terms
         return normal.around(away, radius, -1.0, 1.0)
 
-    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin: sooner told than the difference."""
-        if self.moments is not None:
-            return super().better(a, b, error, margin)
-        return is_below(self.law, self.totals[a], self.totals[b], error, margin)
-
     def unbeaten(self, arms: Sequence[int], errors: Floats) -> list[int]:
         """Return the arms than which no other is better, in one compiled call."""
         known, moments = [arm for arm in arms if arm in self.totals], self.moments
@@ -262,16 +255,6 @@ class InPhases(Intervals):
         if math.isinf(radius):
             return self.proved.difference(a, b, normal.EARLY * error)
         return normal.around(away, radius, -1.0, 1.0)
-
-    def better(self, a: int, b: int, error: float, margin: float = 0.0) -> bool:
-        """Whether a's mean loss is below b's plus a margin, on that average."""
-        if self.moments is not None:
-            return super().better(a, b, error, margin)
-        evidence = self.evidence_of(a, b)
-        if evidence is None:
-            return False
-        away = evidence.difference + margin
-        return away > 0.0 and evidence.against(away) >= -math.log(error)
 
     def until(self, phases: int) -> Self:
         """Return what the first phases said."""
