@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import kernel, once, step
-from bandanna.inference import Interval, by_means
+from bandanna.inference import Interval, around, by_means
 
 FEWEST = 200.0
 """With fewer losses in both arms, or half of it in one, nothing is said by the normal law."""
@@ -260,8 +260,3 @@ def _to_tails(steep: Floats) -> None:
 def one_sided(error: float) -> float:
     """Return the level for an error probability on each side: both sides share one mixture."""
     return -math.log(min(2.0 * (1.0 - EARLY) * error, 1.0))
-
-
-def around(value: float, radius: float, low: float, high: float) -> Interval:
-    """Return an interval around a value, cut to the range."""
-    return Interval(min(max(value - radius, low), high), min(max(value + radius, low), high))

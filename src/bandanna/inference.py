@@ -83,6 +83,11 @@ class Interval(NamedTuple):
 ANY_MEAN = Interval(0.0, 1.0)
 
 
+def around(value: float, radius: float, low: float, high: float) -> Interval:
+    """Return an interval around a value, cut to the range."""
+    return Interval(min(max(value - radius, low), high), min(max(value + radius, low), high))
+
+
 @lru_cache(maxsize=64)
 def law_of(scale: float = 0.0, steepest: float = HIGHEST) -> Law:
     """Return the law of sums with Laplace noise of a scale; plain sums and bits have none.

@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.inference import ANY_MEAN, HALVINGS, Interval
+from bandanna.inference import ANY_MEAN, HALVINGS, Interval, around
 
 Floats = NDArray[np.float64]
 
@@ -548,8 +548,7 @@ class OneLook(NamedTuple):
             return Interval(lowest, 1.0)  # too few for the approximation: nothing is said
         sum_of_means = statistic(terms, some)
         size = proved_radius(terms, alpha) if self.kind == "proved" else sum_of_means.radius(alpha)
-        ends = sum_of_means.value - size, sum_of_means.value + size
-        return Interval(*(min(max(end, lowest), 1.0) for end in ends))
+        return around(sum_of_means.value, size, lowest, 1.0)
 
 
 def _squared_and_added(a: Arm, b: Arm, alpha: float) -> Interval:

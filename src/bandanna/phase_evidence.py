@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandanna.inference import CLOSE, NEWTON, Floats, Interval, law_of
+from bandanna.inference import CLOSE, NEWTON, Floats, Interval, around, law_of
 
 
 class PhaseEvidence(NamedTuple):
@@ -38,8 +38,7 @@ class PhaseEvidence(NamedTuple):
 
     def interval(self, error: float) -> Interval:
         """Return the effects that are not refuted, with an error probability on each side."""
-        radius, mean = self.radius(-math.log(error)), self.difference
-        return Interval(max(mean - radius, -1.0), min(mean + radius, 1.0))
+        return around(self.difference, self.radius(-math.log(error)), -1.0, 1.0)
 
     def radius(self, level: float) -> float:
         """Return from where on effects are refuted: Newton's method, from the refuted side.

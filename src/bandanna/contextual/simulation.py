@@ -14,7 +14,7 @@ from bandanna._core import checks
 from bandanna._core.extras import need
 from bandanna._core.grid import UNITS, array_to_units, feedback_to_units
 from bandanna._core.private_inputs import private_inputs
-from bandanna._core.streams import Stream, new_stream
+from bandanna._core.streams import new_stream
 from bandanna._core.types import InputError
 from bandanna.contextual.features import Encoder, Fitted, as_encoder
 from bandanna.contextual.plays import LinearLearner
@@ -187,7 +187,10 @@ def simulate_context(
     rounds = checks.whole("rounds", rounds, 1, 10**8)
     streams = [new_stream([seed, part]) for part in range(2)]
     people_rng = np.random.default_rng([seed, 2])
-    release = _release(table, epsilon, delta, protects, streams[1])
+    size = table.arms, table.encoder.size
+    release: OfEpochs = NoRelease(*size)
+    if epsilon is not None:
+        release = EpochRelease(protects, epsilon, delta, *size).seeded(streams[1])
     linear = LinearLearner(table.arms, table.encoder).begin(release, rounds, streams[0])
     played = np.empty(rounds, dtype=np.int64)
     rewards, best = np.empty(rounds), np.empty(rounds)
@@ -199,27 +202,14 @@ def simulate_context(
             losses = table.losses[people]
             best[low:high] = 1.0 - losses.min(axis=1) / UNITS
             if bernoulli:
-                losses = _coins(people_rng, losses)
+                lost = people_rng.random(losses.shape) * UNITS < losses
+                losses = np.where(lost, UNITS, 0).astype(np.int64)
             steps = table.phi, people, losses, linear.scores, release.both, tally.counted()
             play(*steps, streams[0], played[low:high])
             rewards[low:high] = 1.0 - losses[np.arange(high - low), played[low:high]] / UNITS
         linear.learn(tally.publish())
     single = float(1.0 - table.losses.mean(axis=0).min() / UNITS)
     return ContextRun(played, rewards, best, single, linear.ends, table.about)
-
-
-def _release(
-    table: ContextTable, epsilon: float | None, delta: float, protects: Protects, stream: Stream
-) -> OfEpochs:
-    size = table.arms, table.encoder.size
-    if epsilon is None:
-        return NoRelease(*size)
-    return EpochRelease(protects, epsilon, delta, *size).seeded(stream)
-
-
-def _coins(rng: np.random.Generator, losses: NDArray[np.int64]) -> NDArray[np.int64]:
-    lost = rng.random(losses.shape) * UNITS < losses
-    return np.where(lost, UNITS, 0).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from bandanna.policy.statements import (
     Units,
     best_words,
     difference_words,
-    digits_for,
     of_pair,
     sure,
 )
+from bandanna.scorecard.text import digits_of
 
 ANY_TIME = "It is valid at any time, however often you look."
 ANY_TIME_NORMAL = (
@@ -222,7 +222,7 @@ class Answer(Tabular):
         """Return an arm's mean and interval as they are shown in tables."""
         if arm.mean is None:
             return "-", "-"
-        digits = digits_for(arm.high - arm.low)
+        digits = digits_of(arm.high - arm.low, 4)
         return f"{arm.mean:,.{digits}f}", f"{arm.low:,.{digits}f} to {arm.high:,.{digits}f}"
 
 

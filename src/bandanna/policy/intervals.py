@@ -27,6 +27,7 @@ from bandanna.inference import (
     Interval,
     Law,
     Totals,
+    around,
     difference_interval,
     estimate,
     mean_interval,
@@ -158,7 +159,7 @@ class AnyTime(Intervals):
         if math.isinf(radius):
             return self.proved.difference(a, b, normal.EARLY * error)
         away = second.total / second.terms - first.total / first.terms
-        return normal.around(away, radius, -1.0, 1.0)
+        return around(away, radius, -1.0, 1.0)
 
     def unbeaten(self, arms: Sequence[int], errors: Floats) -> list[int]:
         """Return the arms than which no other is better, in one compiled call."""
@@ -254,7 +255,7 @@ class InPhases(Intervals):
         radius = normal.phase_radius(both, pair, self.law.scale, self.binary, level)
         if math.isinf(radius):
             return self.proved.difference(a, b, normal.EARLY * error)
-        return normal.around(away, radius, -1.0, 1.0)
+        return around(away, radius, -1.0, 1.0)
 
     def until(self, phases: int) -> Self:
         """Return what the first phases said."""

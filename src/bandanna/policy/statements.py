@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from bandanna._core.types import ArmName, plain
 from bandanna.error_budget import ErrorBudget
 from bandanna.inference import Interval
 from bandanna.policy.intervals import Intervals, Known, Standing
+from bandanna.scorecard.text import digits_of
 
 STEADY = "each arm's outcomes do not change over time"
 FIXED = "outcomes were fixed in advance (they may change over time)"
@@ -123,9 +123,9 @@ class Units(NamedTuple):
         ends = [low] if high is None else [low, high]
         times, per = self._scaled(max(abs(value) for value in (size, *ends)))
         size, *ends = (self.width * times * value + 0.0 for value in (size, *ends))  # no -0
-        digits = digits_for(max(max(size, *ends) - min(size, *ends), 1e-3 * abs(size)))
+        digits = digits_of(max(max(size, *ends) - min(size, *ends), 1e-3 * abs(size)), 4)
         if low > 0.0:  # a positive end is not shown as 0
-            digits = max(digits, digits_for(10.0 * ends[0]))
+            digits = max(digits, digits_of(10.0 * ends[0]))
         shown = [f"{value:,.{digits}f}" for value in ends]
         within = f"at least {shown[0]}" if high is None else f"{shown[0]} to {shown[1]}"
         return f"{size:,.{digits}f}{per} ({within}){self.aside}"
@@ -245,8 +245,3 @@ def sure(confidence: float, intervals: Intervals | None = None) -> str:
     """Say how sure an answer is, and how if that is not proved."""
     how = NORMAL if intervals is not None and intervals.approximate else ""
     return f"{100.0 * confidence:.4g}% sure{how}"
-
-
-def digits_for(width: float) -> int:
-    """Return how many decimals show an interval of a width to about two digits."""
-    return max(0, min(8, 1 - math.floor(math.log10(width)))) if width > 0.0 else 4

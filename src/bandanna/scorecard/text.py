@@ -34,9 +34,9 @@ def lift_of(effect: Effect) -> tuple[str, str]:
     return percent(effect.lift, width), ends
 
 
-def digits_of(width: float) -> int:
-    """Return how many decimals show something of a width to about two digits."""
-    return max(0, min(8, 1 - math.floor(math.log10(width)))) if width > 0.0 else 2
+def digits_of(width: float, exact: int = 2) -> int:
+    """Return how many decimals show something of a width to about two digits; ``exact`` if of 0."""
+    return max(0, min(8, 1 - math.floor(math.log10(width)))) if width > 0.0 else exact
 
 
 def amount(value: float, effect: Effect, metric: Metric) -> str:
