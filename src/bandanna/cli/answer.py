@@ -229,7 +229,6 @@ def _outcomes(names: list[str], ranges: list[str], *, clip: bool, reward: bool) 
 
 def _print(answered: LogAnswer) -> None:
     units, promise = answered.units, answered.guarantee
-    assert promise is not None, "answers from logs have one"
     rows = [
         [str(arm.name), f"{arm.rounds:,}", *answered.cells(arm), "yes" if arm.racing else "no"]
         for arm in answered.arms

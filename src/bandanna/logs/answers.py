@@ -28,31 +28,31 @@ if TYPE_CHECKING:
 TOGETHER = "All differences hold together, and so do all lifts, provided {}."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LogAnswer(Answer):
     """The private answer from a log: an ``Answer`` with differences, gains and a certificate."""
 
-    differences: tuple[Comparison, ...] = ()
+    differences: tuple[Comparison, ...]
     """Every other arm against the one with the best released mean, or against the control. They
     hold together with the confidence, over all pairs of arms or all pairs with the control."""
-    gains: tuple[Gain, ...] = ()
-    needed: Needed | None = None
+    gains: tuple[Gain, ...]
+    needed: Needed | None
     """How many rows would settle it four times in five; None where it is settled."""
-    mixed: int = 0
+    mixed: int
     """How many people met more than one arm: they count with the first."""
-    guarantee: Guarantee | None = None
-    certificate: JSON | None = None
-    start: Start | None = field(default=None, repr=False)
+    guarantee: Guarantee
+    certificate: JSON
+    start: Start | None = field(repr=False)
     """What was released, for ``PrivateBandit(..., start_from=)``."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
     """What was counted up to what, and what an adjustment gained."""
-    interval: Kind = "normal"
+    interval: Kind
     """How intervals are made."""
-    control: ArmName | None = None
+    control: ArmName | None
     """The arm that all others are compared with, fixed beforehand."""
-    look: OneLook | None = field(default=None, repr=False, compare=False)
+    look: OneLook = field(repr=False, compare=False)
     """Released sums of losses, and intervals from them."""
-    groups: tuple[tuple[str, OneLook], ...] = field(default=(), repr=False, compare=False)
+    groups: tuple[tuple[str, OneLook], ...] = field(repr=False, compare=False)
     """The same of each group of people, by its name."""
 
     def scorecard(
@@ -83,7 +83,6 @@ class LogAnswer(Answer):
         Differences hold together with the answer's confidence, and so do those of all groups.
         """
         look, names = self.look, [arm.name for arm in self.arms]
-        assert look is not None, "answers from logs have one"
         base = self.control if control is None else control
         against = 0 if base is None else index_of(names, base)
         pairs = len(names) - 1
@@ -108,7 +107,7 @@ class LogAnswer(Answer):
     @property
     def hidden(self) -> bool:
         """Whether who is in the log is protected too: numbers of people then have noise."""
-        return self.look is not None and self.look.arms[0].present
+        return self.look.arms[0].present
 
     @property
     def more(self) -> str:
@@ -139,7 +138,6 @@ class LogAnswer(Answer):
 
         Pairs that are picked by what they show need ``differences``, which hold together.
         """
-        assert self.look is not None, "answers from logs have one"
         sure_of = self.confidence if confidence is None else check_confidence(confidence)
         names = [arm.name for arm in self.arms]
         a, b = index_of(names, first), index_of(names, second)
@@ -149,7 +147,7 @@ class LogAnswer(Answer):
 
     def to_dict(self) -> JSON:
         """Return everything as plain values, for JSON."""
-        promise, start = self.guarantee, None if self.start is None else self.start.to_dict()
+        start = None if self.start is None else self.start.to_dict()
         return super().to_dict() | {
             "differences": [comparison.to_dict() for comparison in self.differences],
             "gains": [gain.to_dict() for gain in self.gains],
@@ -158,9 +156,9 @@ class LogAnswer(Answer):
             "control": self.control,
             "notes": list(self.notes),
             "mixed": self.mixed,
-            "epsilon": None if promise is None else promise.epsilon,
-            "delta": None if promise is None else promise.delta,
-            "protects": None if promise is None else self.protects,
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "protects": self.protects,
             "certificate": self.certificate,
             "start": start and {key: start[key] for key in start if key != "certificate"},
         }
@@ -181,15 +179,11 @@ class LogAnswer(Answer):
         )
 
     def _lines(self) -> list[str]:
-        lines = [self.bare(line) for line in super()._lines()]
-        lines, together = lines[:-1], lines[-1]
-        lines += self.notes
-        lines += [self.bare(comparison.sentence) for comparison in self.shown]
-        lines += [self.bare(gain.sentence) for gain in self.gains]
-        lines.append(together)
-        if self.guarantee is not None:
-            lines += [str(self.guarantee).splitlines()[0], f"protects:  {self.protects}"]
-        return lines
+        *lines, together = super()._lines()
+        lines += [*self.notes, *(comparison.sentence for comparison in self.shown)]
+        lines += [*(gain.sentence for gain in self.gains), together]
+        promised = str(self.guarantee).splitlines()[0], f"protects:  {self.protects}"
+        return [*map(self.bare, lines), *promised]
 
     def bare(self, sentence: str) -> str:
         """Return a sentence without what holds for all of them, which is said once."""
@@ -216,20 +210,18 @@ def card_of(
 
     How people were divided counts where shares were ``planned``.
     """
-    promise = first.guarantee
-    assert promise is not None, "answers from logs have one"
     return Scorecard(
         recommend(metrics, health if planned else (), first.more),
         tuple(metrics),
         first.confidence,
-        promise.epsilon,
-        promise.delta,
+        first.guarantee.epsilon,
+        first.guarantee.delta,
         first.protects,
         TOGETHER.format(first.assumption),
         first.looks,
         tuple(health),
         groups=groups,
-        certificates=() if first.certificate is None else (first.certificate,),
+        certificates=(first.certificate,),
     )
 
 

@@ -133,7 +133,7 @@ def compare(
         confidence=confidence,
         epsilon=epsilon,
         looks=_looks(answers),
-        certificates=tuple(filter(None, (one.certificate for one in answers.values()))),
+        certificates=tuple(one.certificate for one in answers.values()),
     )
 
 
