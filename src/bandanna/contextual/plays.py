@@ -18,7 +18,7 @@ from bandanna._core.types import JSON, InputError
 from bandanna.contextual.features import Context, Encoder
 from bandanna.contextual.regression import Fit, Noise, Reading, fit, read_release
 from bandanna.contextual.schedule import epoch_length, planned_ends
-from bandanna.contextual.steps import Floats, compute_chances, draw, uniform_scores
+from bandanna.contextual.steps import Floats, Scores, compute_chances, draw
 from bandanna.learners.base import Learner, Player
 from bandanna.policy.state import EligibleArms, Learned
 from bandanna.policy.transitions import Chooser
@@ -118,7 +118,8 @@ class LinearPlay(ContextPlay):
         """What was released."""
         self._readings: list[Reading] = []
         self.fitted: Fit | None = None
-        self.scores, self._transform, self._length = uniform_scores(size, arms), np.eye(size), 1.0
+        self.scores = Scores(np.zeros((arms, size)), np.zeros(1), np.zeros(arms))  # all arms alike
+        self._transform, self._length = np.eye(size), 1.0
 
     def open(self, number: int) -> tuple[int, Tally]:
         """Open the epoch of a number."""

@@ -102,8 +102,3 @@ def play(
         arm, _ = choose(phi, scores, uniform(stream))
         arms[t] = arm
         count(phi, arm, losses[t, arm], both, counts)
-
-
-def uniform_scores(size: int, arms: int) -> Scores:
-    """Return the scores before anything is known: all arms alike."""
-    return Scores(np.zeros((arms, size)), np.zeros(1), np.zeros(arms))

@@ -14,7 +14,7 @@ from bandanna._core.scale import Scale
 from bandanna._core.types import InputError
 from bandanna.counted import Counted
 from bandanna.environments.frames import Column, read_columns
-from bandanna.environments.log import Log, read_log
+from bandanna.environments.log import Log, as_numbers, read_log
 from bandanna.environments.returning import mean_units, slots_of
 from bandanna.privacy.bought import Sample
 from bandanna.warehouse import Bins
@@ -86,10 +86,9 @@ def _codes(bins: Bins, values: Column) -> NDArray[np.int64]:
     """Number the declared category, or bin, of each value."""
     other = bins.size - 1
     if bins.edges:
-        try:
-            numbers = values.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"column {bins.column!r} must hold numbers, as bins need.") from None
+        numbers = as_numbers(values)
+        if numbers is None:
+            raise InputError(f"column {bins.column!r} must hold numbers, as bins need.")
         codes = np.clip(np.searchsorted(bins.edges, numbers, side="right") - 1, 0, other - 1)
         return np.where(np.isnan(numbers), other, codes).astype(np.int64)
     known = {name: index for index, name in enumerate(bins.categories)}
@@ -128,8 +127,9 @@ class Rows:
         wanted = [arm, outcome, person, adjust, *(one.column for one in bins)]
         # All at once: a query may give its rows in another order the next time.
         log = read_columns(log, [name for name in wanted if isinstance(name, str)])
-        columns = {"arm": arm, "outcome": outcome, "person": person}
-        rows = read_log(log, **columns, loss_range=loss_range, clip=clip)  # type: ignore[arg-type]
+        rows = read_log(
+            log, arm=arm, outcome=outcome, person=person, loss_range=loss_range, clip=clip
+        )
         data, kept = (rows, np.arange(rows.size)) if person is None else once_each(rows)
         alone = len(data.arm_names) - np.unique(data.arms).size
         if alone:
@@ -168,11 +168,9 @@ class Rows:
 
 
 def _before(column: str, log: object) -> Floats:
-    values = read_columns(log, [column])[column]
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"column {column!r} must hold numbers to be subtracted.") from None
+    numbers = as_numbers(read_columns(log, [column])[column])
+    if numbers is None:
+        raise InputError(f"column {column!r} must hold numbers to be subtracted.")
     if np.isnan(numbers).any():
         raise InputError(
             f"some rows have no value in column {column!r}; fill in the same value for all of "
