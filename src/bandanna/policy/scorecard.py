@@ -43,23 +43,19 @@ def scorecard_of(
     """
     control = _control(policy, control)
     metrics = list(policy.spec.metrics or {})
-    guardrails = policy.spec.guardrails or {}
     alpha = 1.0 - check_confidence(confidence)
     each = 1.0 - alpha / (1 + len(metrics))
     main = policy.answer(each, outcome=outcome)
-    goal: Goal = "more" if main.units.reward else "less"
-    measured = [_metric(policy, main, None, control, each, goal, None)]
+    measured = [_metric(policy, main, control, each)]
     for name in metrics:
-        limit = guardrails.get(name)
-        answer = policy.answer(each, metric=name)
-        measured.append(_metric(policy, answer, name, control, each, "neither", limit))
+        measured.append(_metric(policy, policy.answer(each, metric=name), control, each, name))
     health = tuple(_health(policy, main))
     how = f",{NORMAL}" if main.looks == ANY_TIME_NORMAL else ""
     promise, advice = policy.guarantee, recommend(measured, health)
     others = [effect for effect in measured[0].effects[1:] if effect.difference is not None]
     followed = advice.arm if advice.arm not in {None, control} else None
     if followed is None and others:
-        best = max if goal == "more" else min
+        best = max if measured[0].goal == "more" else min
         followed = best(others, key=lambda effect: effect.difference or 0.0).arm
     moments = () if followed is None else over_phases(policy, main.units, control, followed, each)
     return Scorecard(
@@ -120,25 +116,18 @@ def _control(policy: Diagnostics, control: ArmName | None) -> ArmName:
 def _metric(
     policy: Diagnostics,
     answer: Answer,
-    name: str | None,
     control: ArmName,
     confidence: float,
-    goal: Goal,
-    limit: float | None,
+    name: str | None = None,
 ) -> Metric:
     """Return one outcome of every arm of which something was released, the control first."""
-    units = answer.units
+    units, limit = answer.units, None
+    goal: Goal = "more" if units.reward else "less"
+    if name is not None:
+        limit, goal = (policy.spec.guardrails or {}).get(name), "neither"
+    times = 100 if units.low == 0.0 and units.high == 1.0 else 1
     counted = units.counted if units.clip else ""
-    binary = units.low == 0.0 and units.high == 1.0
-    shell = Metric(
-        name or units.name,
-        (),
-        units.per,
-        100 if binary else 1,
-        goal,
-        limit,
-        counted,
-    )
+    shell = Metric(name or units.name, (), units.per, times, goal, limit, counted)
     arms = {arm.name: arm for arm in answer.arms}
     effects = [Effect(control, arms[control].rounds, arms[control].mean, verdict="control")]
     for arm in answer.arms:
@@ -149,9 +138,8 @@ def _metric(
             lift = _lift(compared, arms[control], units.low)
         apart = compared.difference, compared.low, compared.high
         effects.append(effect_of(shell, arm.name, arm.rounds, arm.mean, apart, lift))
-    if (
-        answer.best is not None and limit is None
-    ):  # it stays so once it was settled, also where an end is 0
+    if answer.best is not None and limit is None:
+        # It stays so once it was settled, also where an end is 0.
         effects = [_settled(effect, answer.best, control) for effect in effects]
     return shell.with_effects(effects)
 
