@@ -340,3 +340,28 @@ def test_an_interrupt_anywhere_uses_each_outcome_once(what: str, tmp_path: Path)
         assert 1 <= len(finds) <= 2  # where it was lost, later rounds found it: others
         assert all(count <= first.rounds for count in finds)
     assert line > 20
+
+
+def test_an_interrupt_anywhere_turns_no_reward_into_a_loss() -> None:
+    """The first feedback of all counts as it came, whatever line is hit and whatever else closes.
+
+    Everything before it was given up, so that its phase keeps what is sent as it is.
+    """
+    line, hit = 0, True
+    while hit:
+        line += 1
+        policy = make(90.0, rounds=400, seed=1, **{**BOTH, "slope": 0.6})
+        first = policy._parts.first
+        assert first is not None
+        gone = [policy.decide(before=100.0) for _ in range(first.rounds)]
+        good, last = policy.decide(before=100.0), policy.decide(before=100.0)
+        phase = policy.state.open[good.batch]
+        gone += [policy.decide(before=100.0) for _ in range(phase.size - 2)]
+        for one in gone:
+            policy.give_up(one)
+        hit = interrupt_at(line, partial(policy.observe, good, reward=900.0))
+        for one in (good, last):
+            policy.give_up(one)  # nothing happens where the feedback was counted
+        told = [one.mean for one in policy.state.totals.values()]
+        assert told == pytest.approx([0.1] * len(told), abs=0.1)  # as a loss it would be 0.4
+    assert line > 20

@@ -143,7 +143,6 @@ class BasePolicy(OneProcess):
             if (spec.adjust or spec.finds) and self._state.rewarded is (not rewarded):
                 raise InputError(BOTH_WAYS)
             batch = observe(self._parts, self._state, made, units, also, reward=rewarded)
-            self._state.rewarded = rewarded
             # What fails below must not carry them in its traceback.
             del loss, reward, metrics, units, also
             self._learn(batch)

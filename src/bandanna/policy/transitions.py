@@ -342,11 +342,12 @@ def observe(
     units: int,
     metrics: tuple[int, ...] = (),
     *,
-    reward: bool = False,
+    reward: bool | None = None,
 ) -> Batch | None:
     """Count a loss and its metrics, once; returns its batch if that is now complete.
 
-    Whether it came as a ``reward`` matters where something is subtracted from it.
+    Whether it came as a ``reward`` matters where something is subtracted from it, or a range is
+    found: so that is noted before it counts. None from devices, which send bits.
     """
     batch = find(state, decision)
     position = decision.position
@@ -356,7 +357,8 @@ def observe(
     elif position in batch.given_up:
         verdict = "given up"
     elif position in batch.waiting:
-        counted = _scaled(parts, state, batch, position, units, reward=reward)
+        state.rewarded = state.rewarded if reward is None else reward
+        counted = _scaled(parts, state, batch, position, units)
         _count(parts, batch, position, counted, metrics)
         verdict = "same"
     else:
@@ -369,15 +371,13 @@ def observe(
     return batch if batch is not None and batch.complete else None
 
 
-def _scaled(
-    parts: Parts[Chooser], state: State, batch: Batch, position: int, sent: int, *, reward: bool
-) -> int:
+def _scaled(parts: Parts[Chooser], state: State, batch: Batch, position: int, sent: int) -> int:
     """Return what is counted of an outcome, and keep how it was sent until its batch closes."""
     if state.scale is None or batch.raw:
         return sent
     batch.sent[position] = sent
     known = batch.before.get(position, 0.0)
-    return state.scale.units(sent, known, parts.sent_range, reward=reward)
+    return state.scale.units(sent, known, parts.sent_range, reward=bool(state.rewarded))
 
 
 def _count(
