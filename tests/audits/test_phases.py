@@ -11,7 +11,7 @@ import bandanna as bd
 from bandanna.audits.policies import audit_canaries, side_door
 from bandanna.audits.transcript import WatchedTally
 from bandanna.policy.state import Phase
-from bandanna.privacy.sums import PhaseTally
+from bandanna.privacy.sums import SumTally
 
 SIGNIFICANCE = 1e-6
 """The audits' own: how likely a claim that holds is refused."""
@@ -34,9 +34,9 @@ def test_honest_policies_pass(name: str) -> None:
 
 
 def test_noise_forgotten_on_one_arms_sum_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    publish = PhaseTally.publish
+    publish = SumTally.publish
 
-    def forgetful(self: PhaseTally) -> np.ndarray:
+    def forgetful(self: SumTally) -> np.ndarray:
         assert self._sums is not None
         sums = {arm: tuple(pair) for arm, pair in self._sums.items()}
         most = max(sums, key=lambda arm: sums[arm][1])  # the arm with most rounds in the phase
@@ -45,15 +45,15 @@ def test_noise_forgotten_on_one_arms_sum_is_found(monkeypatch: pytest.MonkeyPatc
         values[sorted(sums).index(most)] = total / (count * 2**20)
         return values
 
-    monkeypatch.setattr(PhaseTally, "publish", forgetful)
+    monkeypatch.setattr(SumTally, "publish", forgetful)
     assert canaries().epsilon > 1.0
 
 
 def test_a_sum_released_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Averaging many releases of the same sum takes the noise away."""
-    publish = PhaseTally.publish
+    publish = SumTally.publish
 
-    def again(self: PhaseTally) -> np.ndarray:
+    def again(self: SumTally) -> np.ndarray:
         sums = {arm: list(pair) for arm, pair in (self._sums or {}).items()}
         values = [publish(self)]
         for _ in range(15):
@@ -61,7 +61,7 @@ def test_a_sum_released_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             values.append(publish(self))
         return np.asarray(np.mean(values, axis=0))
 
-    monkeypatch.setattr(PhaseTally, "publish", again)
+    monkeypatch.setattr(SumTally, "publish", again)
     assert canaries().epsilon > 1.0
 
 
@@ -69,16 +69,16 @@ def test_a_share_that_depends_on_the_running_phase_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen = [0]
-    take, add_to = Phase.take, WatchedTally.add_to
+    take, add = Phase.take, WatchedTally.add
 
-    def peek(self: WatchedTally, arm: int, units: int) -> None:
+    def peek(self: WatchedTally, units: int, *about: Any) -> None:
         seen[0] = units
-        add_to(self, arm, units)
+        add(self, units, *about)
 
     def leaning(self: Phase, among: Any = None) -> Any:
         taken = take(self, among)
         return taken if taken is None or seen[0] == 0 else (0, taken[1])
 
-    monkeypatch.setattr(WatchedTally, "add_to", peek)
+    monkeypatch.setattr(WatchedTally, "add", peek)
     monkeypatch.setattr(Phase, "take", leaning)
     assert "changes" in side_door(policy())

@@ -83,7 +83,7 @@ def hear_what_waits(policy: Policy, waiting: list[bd.Decision]) -> None:
     policy._parts.columns = columns = columns_of(policy.spec, seeded)
     for batch in policy.state.open.values():
         batch.tally._release = seeded  # type: ignore[attr-defined]
-        if batch.columns is not None and columns is not None:
-            batch.columns._columns = columns.columns
+        if columns is not None:
+            batch.tally.also(columns)
     for decision in waiting:
         policy.observe(decision, loss=0.25)

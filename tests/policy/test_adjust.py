@@ -267,7 +267,7 @@ def test_an_interrupt_anywhere_counts_once_with_the_number_that_was_known(
                 also = player.decide(before=0.25, person=person if people else None)
                 player.observe(also, loss=0.4)
             opened = player.state.open.values()
-            sums = [one for batch in opened for one in batch.counted() if one != UNITS // 2]
+            sums = [one for batch in opened for _, one in batch.counted() if one != UNITS // 2]
             assert set(sums) == {expected}
             assert 3 <= len(sums) <= 4
     assert line > 20

@@ -304,7 +304,7 @@ def test_it_goes_on_from_a_file_before_and_after(
 
 def counted_units(policy: bd.Policy) -> list[float]:
     """Return what each counted outcome was, from the open batches."""
-    return [float(one) for batch in policy.state.open.values() for one in batch.counted()]
+    return [float(one) for batch in policy.state.open.values() for _, one in batch.counted()]
 
 
 @pytest.mark.parametrize("what", ["decide", "observe"])

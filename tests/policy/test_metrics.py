@@ -19,11 +19,11 @@ from bandanna.policy.intervals import InPhases, Known
 from bandanna.policy.outcomes import breaches, guardrail_error
 from bandanna.policy.statements import FIXED
 from bandanna.privacy import LaplaceRelease
-from bandanna.privacy import columns as columns_module
 from bandanna.privacy.certificate import sealed, verify
-from bandanna.privacy.columns import ColumnsTally
 from bandanna.privacy.metrics import shares_of
-from tests.policy.test_interrupts import FILES, interrupt_at
+from bandanna.privacy.release import Published
+from bandanna.privacy.sums import SumTally
+from tests.policy.test_interrupts import interrupt_at
 
 METRICS = {"revenue": (0.0, 100.0), "refund": (0.0, 1.0)}
 
@@ -204,7 +204,8 @@ def test_nothing_is_left_in_a_closed_batch() -> None:
     policy.on_release = lambda batch, released: kept.append(batch)
     feed(policy, 2, {"A": 1.0, "B": 1.0})
     assert kept[0].metrics == {}
-    assert kept[0].columns is None
+    assert kept[0].tally._sums is None
+    assert kept[0].tally._further == {}
 
 
 @pytest.mark.parametrize("people", [False, True])
@@ -239,14 +240,12 @@ def test_open_sums_survive_a_file(people: bool, algorithm: str, tmp_path: Path) 
 
 
 def test_an_interrupt_anywhere_counts_no_metric_twice() -> None:
-    files = FILES | {columns_module.__file__}
     line, hit = 0, True
     while hit:
         line += 1
         policy = bd.PrivateBandit(2, 99.0, batch=2, metrics={"refund": (0, 1)})
         made = policy.decide()
         give = partial(policy.observe, made, loss=0.5, metrics={"refund": 1.0})
-        FILES.update(files)
         hit = interrupt_at(line, give)
         give()
         while not policy.released:
@@ -367,10 +366,10 @@ def test_an_audit_attacks_all_sums_together(
     batches = 2000 if algorithm == "one-bit" else 60
     assert audit_policy(policy, batches=batches, runs=1).passed
 
-    def forgotten(self: ColumnsTally, count: int, *sums: int) -> tuple[float, ...]:
-        return tuple(total / (count * 2**20) for total in sums)
+    def forgotten(self: SumTally, arm: int, count: int, *sums: int) -> Published:
+        return Published(arm, count, tuple(total / (count * 2**20) for total in sums))
 
-    monkeypatch.setattr(ColumnsTally, "_means", forgotten)
+    monkeypatch.setattr(SumTally, "_published", forgotten)
     found = audit_policy(policy, batches=batches, runs=1)
     assert not found.passed
     assert found.epsilon > 0.5

@@ -168,7 +168,7 @@ def assert_no_losses(trace: TracebackType | None, losses: set[float]) -> None:
                 assert not (isinstance(value, int | float) and value in losses | units)
                 kept = getattr(value, "losses", None)  # a batch's; a spec's are a kind, or None
                 assert isinstance(kept, str) or not kept
-                assert getattr(getattr(value, "tally", None), "_total", None) is None
+                assert getattr(getattr(value, "tally", None), "_sums", None) is None
         trace = trace.tb_next
     assert frames == 1  # what was called; the others are gone
 

@@ -17,6 +17,7 @@ from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
 from bandanna.privacy.metrics import MetricsMechanism, MetricsRelease, shares_of
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.plain import PlainRelease
+from bandanna.privacy.release import Seeded
 
 RANGES = {"refund": (0.0, 1.0), "revenue": (-5.0, 100.0)}
 
@@ -82,7 +83,11 @@ def test_parts_that_are_not_private_promise_nothing() -> None:
     assert not found.private
     assert found.mechanism == f"{plain.mechanism}, with metrics"
     assert found.because == plain.because
-    assert not release().seeded(new_stream(1)).guarantee(LaplaceRelease(0.5, 4).guarantee()).private
+    seeded = LaplaceRelease(0.5, 4).seeded(new_stream(1))
+    assert not release().guarantee(seeded.guarantee()).private
+    made = Columns.of(seeded, release())
+    assert made is not None
+    assert all(isinstance(one.release, Seeded) for one in made.columns)
 
 
 def test_outcomes_that_other_mechanisms_release_are_refused() -> None:
@@ -173,12 +178,16 @@ def test_a_batch_is_published_once_by_arm_with_values_cut_to_the_grid() -> None:
     made = Columns.of(PlainRelease(1), release())
     assert made is not None
     exact = [one._replace(release=PlainRelease(1)) for one in made.columns]
-    tally = replace(made, columns=tuple(exact)).start()
-    tally.add(2, (0, UNITS, 0))
-    tally.add(0, (0, -5, 3 * UNITS))
-    tally.add(2, (UNITS, 0, UNITS // 2))
-    assert tally.publish() == [(0, 1, (0.0, 1.0)), (2, 2, (0.5, 0.25))]
+    tally = PlainRelease(4).start()
+    tally.also(replace(made, columns=tuple(exact)))
+    tally.add(0, None, 2, (UNITS, 0))
+    tally.add(0, None, 0, (-5, 3 * UNITS))
+    tally.add(UNITS, None, 2, (0, UNITS // 2))
+    tally.add(UNITS, None, 2, None)  # the default loss, which has no metrics
+    tally.add(UNITS, None, 2, (UNITS,))  # an interrupt kept some of them
+    assert tally.publish() == 0.75
+    assert tally.beside == [(0, 1, (0.0, 1.0)), (2, 2, (0.5, 0.25))]
     with pytest.raises(AssertionError):
         tally.publish()
     with pytest.raises(AssertionError):
-        tally.add(0, (0, 0, 0))
+        tally.add(0, None, 0, (0, 0))

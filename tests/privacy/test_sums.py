@@ -54,7 +54,7 @@ def test_what_is_missing_counts_the_middle_of_the_range(release: SumRelease) -> 
     tally = release.start()
     tally.add(8)
     tally.fill(2)
-    assert isinstance(tally._total, int)  # type: ignore[attr-defined]
+    assert isinstance(tally._sums[0][0], int)  # type: ignore[attr-defined]
     assert tally.publish() == (8 + 2 * HALF) / (4 * UNITS)
 
 
@@ -86,13 +86,13 @@ def test_a_phase_releases_the_mean_of_every_arm_played(
 ) -> None:
     tally = release.start_phase()
     for arm, units in losses:
-        tally.add_to(arm, units)
+        tally.add(units, None, arm)
     played = sorted({arm for arm, _ in losses})
     cut = {arm: [min(max(u, 0), UNITS) for a, u in losses if a == arm] for arm in played}
     assert tally.counts == {arm: len(cut[arm]) for arm in played}
     expected = [sum(cut[arm]) / (len(cut[arm]) * UNITS) for arm in played]
     np.testing.assert_allclose(tally.publish(), expected)
-    with pytest.raises(AssertionError, match="this phase has been published"):
+    with pytest.raises(AssertionError, match="this batch has been published"):
         tally.publish()
 
 

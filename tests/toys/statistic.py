@@ -16,7 +16,7 @@ from bandanna.algorithms import Algorithm
 from bandanna.algorithms import register as add_to_catalogue
 from bandanna.privacy.laplace import LaplaceRelease
 from bandanna.privacy.registry import register
-from bandanna.privacy.release import clear, count, publish, publish_batch
+from bandanna.privacy.release import Metrics, clear, count, publish, publish_batch
 from bandanna.privacy.sums import SeededRelease, SumTally
 from bandanna.spec import Problem
 from bandanna.theory.tuning import Tuning
@@ -25,8 +25,10 @@ from bandanna.theory.tuning import Tuning
 class AboveTally(SumTally):
     """Counts a loss above one half as one, and any other as nothing."""
 
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
-        super().add(UNITS if units > UNITS // 2 else 0)
+    def add(
+        self, units: int, ticket: Ticket | None = None, arm: int = 0, metrics: Metrics = None
+    ) -> None:
+        super().add(UNITS if units > UNITS // 2 else 0, ticket, arm, metrics)
 
 
 class SeededAbove(SeededRelease):

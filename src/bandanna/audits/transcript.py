@@ -15,8 +15,7 @@ from bandanna._core.types import BandannaError, Decision
 from bandanna.policy import Policy
 from bandanna.policy.codec import learned_to_dict
 from bandanna.policy.transitions import batch_with_room
-from bandanna.privacy.columns import Columns, ColumnsTally, Published
-from bandanna.privacy.release import Release, Released, Tally
+from bandanna.privacy.release import Metrics, Release, Released, Tally
 
 Floats = NDArray[np.float64]
 Losses = Callable[[Decision], float]
@@ -39,6 +38,8 @@ class WatchedRelease:
         self._inside = inside
         self._blind, self._constant = blind, constant
         self.published: list[Floats] = []
+        self.beside: list[Floats] = []
+        """Sums of further columns: one row for each arm of a phase, else one."""
         self.tallies: list[WatchedTally] = []
         """All batches that were opened, in their order."""
         self._arms = arms
@@ -69,17 +70,17 @@ class WatchedTally:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inside, name)
 
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
-        """Count a loss, or a 0 in its place."""
+    def add(
+        self, units: int, ticket: Ticket | None = None, arm: int = 0, metrics: Metrics = None
+    ) -> None:
+        """Count a loss and what came with it, or zeros in their place."""
         self.counted += units
-        self._inside.add(0 if self._release._blind else units, ticket)
-
-    def add_to(self, arm: int, units: int) -> None:
-        """Count a loss of an arm, or a 0 in its place."""
-        self._inside.add_to(arm, 0 if self._release._blind else units)
+        if self._release._blind:
+            units, metrics = 0, None if metrics is None else (0,) * len(metrics)
+        self._inside.add(units, ticket, arm, metrics)
 
     def publish(self) -> Released:
-        """Publish, and keep what was published: of a phase, the sum of each arm."""
+        """Publish, and keep what was published: of a phase, the sums of each arm."""
         arms = self._release._arms
         counts = self._inside.counts if arms else {}
         released = self._inside.publish()
@@ -89,53 +90,14 @@ class WatchedTally:
             for (arm, count), mean in zip(counts.items(), np.atleast_1d(released), strict=True):
                 self.published[arm] = count * mean
         self._release.published.append(self.published)
+        if beside := self._inside.beside:
+            sums = np.zeros((max(arms, 1), len(beside[0].means)))
+            for arm, count, means in beside:
+                sums[arm if arms else 0] = count * np.array(means)
+            self._release.beside.append(sums)
         if not self._release._constant:
             return released
         return 0.5 if isinstance(released, float) else np.zeros_like(released)
-
-
-class WatchedColumns:
-    """Passes on to what is released beside losses and keeps what was published, by arm."""
-
-    def __init__(self, inside: Columns, arms: int, *, blind: bool) -> None:
-        self._inside = inside
-        self._arms = arms
-        self._blind = blind
-        self.published: list[Floats] = []
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._inside, name)
-
-    def start(self) -> WatchedColumnsTally:
-        """Open a batch of the columns inside."""
-        seen = np.zeros((max(self._arms, 1), len(self._inside)))
-        return WatchedColumnsTally(self._inside.start(), self.published, seen, blind=self._blind)
-
-
-class WatchedColumnsTally(ColumnsTally):
-    """Passes on to another tally and keeps what was published.
-
-    These are sums: in phases one for each arm and column, else one a column.
-    """
-
-    def __init__(
-        self, inside: ColumnsTally, kept: list[Floats], seen: Floats, *, blind: bool
-    ) -> None:
-        self._inside, self._blind = inside, blind
-        self._kept, self._seen = kept, seen
-        self.values = inside.values
-
-    def add(self, arm: int, values: tuple[int, ...]) -> None:
-        """Count a round's values, or zeros in their place."""
-        self._inside.add(arm, (0,) * len(values) if self._blind else values)
-
-    def publish(self) -> list[Published]:
-        """Publish, and keep what was published."""
-        released = self._inside.publish()
-        for arm, count, means in released:
-            self._seen[arm if len(self._seen) > 1 else 0] = count * np.array(means)
-        self._kept.append(self._seen)
-        return released
 
 
 class Seen(NamedTuple):
@@ -174,15 +136,9 @@ def watch(
     arms = len(policy.arms) if copy._parts.runner.phases else 0
     watched = WatchedRelease(inside, blind=blind, arms=arms)
     copy._parts.release = cast(Release, watched)
-    ranges, columns = policy.spec.metrics or {}, copy._parts.columns
-    kept: list[Floats] = []
-    squares: list[bool] = []
-    if columns is not None:
-        drawn = policy._parts.columns if exact else columns
-        assert drawn is not None
-        watched_columns = WatchedColumns(drawn, arms, blind=blind)
-        copy._parts.columns = cast(Columns, watched_columns)
-        kept, squares = watched_columns.published, [one.square for one in drawn.columns]
+    ranges = policy.spec.metrics or {}
+    if exact:
+        copy._parts.columns = policy._parts.columns
     advice_rng = np.random.default_rng([*seed, 2])
     low, high = policy.loss_range
     waiting: deque[Decision] = deque()
@@ -205,7 +161,8 @@ def watch(
             value = losses(due)  # the outcome and all metrics change together
             also = {name: ends[0] + (ends[1] - ends[0]) * value for name, ends in ranges.items()}
             copy.observe(due, loss=low + (high - low) * value, metrics=also or None)
-    square = np.array(squares, dtype=bool)
+    square = np.array([one.square for one in policy.columns], dtype=bool)
+    kept = watched.beside
     sides = [[seen[:, which] for seen in kept if which.any()] for which in (~square, square)]
     return Seen(decisions, watched.published, _learned(copy), *sides)
 

@@ -41,9 +41,9 @@ from bandanna.policy.state import (
     Slot,
     State,
 )
-from bandanna.policy.transitions import recount_columns
-from bandanna.privacy.columns import Columns, Published
-from bandanna.privacy.release import ArmTotals, Release
+from bandanna.policy.transitions import add_up
+from bandanna.privacy.columns import Columns
+from bandanna.privacy.release import ArmTotals, Published, Release
 from bandanna.spec import PeopleRule
 
 VERSION = 1
@@ -376,22 +376,16 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
         arms=array("l", (int(arm) for arm in saved["arms"])),
         losses=array("i", losses),
         given_up={int(position) for position in saved["given_up"]},
-        columns=None if limits.columns is None else limits.columns.start(),
         raw=saved.get("raw") is True,
     )
     for position, ticket in saved["waiting"]:
         batch.waiting[int(position)] = None if ticket is None else limits.as_ticket(ticket)
     if limits.people is not None:
         _load_slots(batch, saved)
-    counted = batch.counted()
+    _load_metrics_of(batch, saved.get("metrics", []), limits)
     if saved.get("phase"):
         _load_phase(batch, saved["phase"], limits.arms)
-    else:
-        batch.tally = limits.release.resume(saved["tally"], counted, size)
-    for position, ticket in saved.get("counted", []):  # by stores, which keep no sums
-        if batch.slots is None or batch.owners[int(position)].counts:
-            batch.tally.add(losses[int(position)], limits.as_ticket(ticket))
-    _load_batch_metrics(batch, saved.get("metrics", []), limits)
+    counted = _load_sums(batch, saved, limits)
     batch.before = {int(at): float(known) for at, known in saved.get("before", [])}
     batch.sent = {int(at): int(units) for at, units in saved.get("sent", [])}
     positions = range(len(losses))
@@ -417,8 +411,8 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
     return batch
 
 
-def _load_batch_metrics(batch: Batch, saved: Iterable[Any], limits: Limits) -> None:
-    """Read the metrics of a batch's rounds and count them; those that lack them had none."""
+def _load_metrics_of(batch: Batch, saved: Iterable[Any], limits: Limits) -> None:
+    """Read the metrics of a batch's rounds; those that lack them had none."""
     expected = 0 if limits.columns is None else limits.columns.values - 1
     for at, given in saved:
         position, units = int(at), tuple(map(int, given))
@@ -427,11 +421,28 @@ def _load_batch_metrics(batch: Batch, saved: Iterable[Any], limits: Limits) -> N
         if not observed or not possible or position in batch.given_up:
             raise ValueError(f"batch {batch.number} holds impossible metrics")
         batch.metrics[position] = units
-    recount_columns(batch)
+
+
+def _load_sums(batch: Batch, saved: JSON, limits: Limits) -> list[int]:
+    """Go on with sums as they were saved, or add them up again; returns the losses in them.
+
+    Sums of losses follow from rounds; those of contexts with tickets, which stores keep.
+    """
+    sums, counted = saved["tally"], batch.counted()
+    losses = [units for _, units in counted]
+    if batch.phase is None:
+        batch.tally = limits.release.resume(sums, losses if sums else [], batch.size)
+    if limits.columns is not None:
+        batch.tally.also(limits.columns)
+    tickets = {int(at): limits.as_ticket(ticket) for at, ticket in saved.get("counted", [])}
+    for rounds, units in counted:
+        if tickets or not sums:
+            add_up(batch, rounds, units, tickets.get(rounds[0]))
+    return losses
 
 
 def _load_phase(batch: Batch, saved: JSON, arms: int) -> None:
-    """Draw the order of a phase again, as it was drawn, and count what was observed."""
+    """Draw the order of a phase again, as it was drawn, and play what was played."""
     planned = np.zeros(arms)
     counts = [checks.whole("planned", count, at_least=0) for count in saved["planned"]]
     words = np.array(saved["words"], dtype=np.uint64)
@@ -439,19 +450,10 @@ def _load_phase(batch: Batch, saved: JSON, arms: int) -> None:
         raise ValueError(f"phase {batch.number} was planned in an impossible way")
     planned[: len(counts)] = counts
     batch.phase = draw_phase(planned, words)
-    if batch.slots is None:
-        for played in batch.arms:
-            batch.phase.replay(played)
-        for played, loss in zip(batch.arms, batch.losses, strict=True):
-            if loss != WAITING and not batch.raw:
-                batch.tally.add_to(played, loss)
-        return
-    for slot in batch.slots.values():
-        arm = batch.arm_of(slot)
+    starts = batch.arms if batch.slots is None else map(batch.arm_of, batch.slots.values())
+    for arm in starts:
         if arm is not None:
             batch.phase.replay(arm)
-            if slot.counts and slot.counted is not None and not batch.raw:
-                batch.tally.add_to(arm, slot.counted)
 
 
 def _importance_is_possible(batch: Batch) -> bool:
@@ -483,7 +485,7 @@ def _load_slots(batch: Batch, saved: JSON) -> None:
         len(batch.owners) == len(saved["losses"])
         and len(batch.slots) == len(saved["slots"]) <= batch.size
         and all(slot.counted is None for slot in batch.open_slots.values())
-        and all(0 <= units <= UNITS for units in batch.counted())
+        and all(0 <= units <= UNITS for _, units in batch.counted())
         and 0 <= batch.unused <= len(batch.owners)
         and all(_owns(batch, slot) for slot in batch.slots.values())
     )

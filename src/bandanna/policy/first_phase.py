@@ -27,6 +27,7 @@ from bandanna.privacy.bought import (
     shares_of_whole,
 )
 from bandanna.privacy.log_release import SideRelease
+from bandanna.privacy.release import Metrics
 from bandanna.spec import Spec
 
 
@@ -34,11 +35,11 @@ class Value(NamedTuple):
     """What came of a round, or of a person's slot, before it is scaled. Private."""
 
     arm: int
-    units: tuple[int, ...]
-    """The loss as it was sent, and metrics."""
+    units: int
+    """The loss as it was sent."""
+    metrics: Metrics
+    """None if nothing came: then the loss is the default one."""
     before: float
-    came: bool
-    """Whether it came at all; else the loss is the default one."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,12 @@ class FirstPhase:
 
     def find(self, values: Sequence[Value], *, reward: bool) -> Found:
         """Release how outcomes are to be counted. Call it once."""
-        seen = [one for one in values if one.came]
+        seen = [one for one in values if one.metrics is not None]
         if len(seen) < 2:  # how many came is public
             bounds, slope = self.loss_range, self.slope or 0.0
             ends = bounds if self.adjust is None else adjusted_bounds(bounds, slope)
             return Found(Scale(*ends, slope), len(seen), kept=True)
-        units = np.array([one.units[0] for one in seen], dtype=np.int64)
+        units = np.array([one.units for one in seen], dtype=np.int64)
         before = np.array([one.before for one in seen]) if self.adjust is not None else None
         arms = np.array([one.arm for one in seen], dtype=np.int64)
         sample = Sample(UNITS - units if reward else units, arms, self.loss_range, before)

@@ -155,7 +155,7 @@ def metric_known(
     ]
     value = 1 + metrics.names.index(metric)
     spreads = None if proved else spreads_of(columns, state, value)
-    return known_of(names, metrics.plain, seen, phases, spreads)
+    return known_of(names, metrics.each, seen, phases, spreads)
 
 
 def square_bounds(

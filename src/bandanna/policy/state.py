@@ -25,8 +25,7 @@ from bandanna._core.advice import Ticket
 from bandanna._core.scale import Scale
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, InputError
-from bandanna.privacy.columns import ColumnsTally, Published
-from bandanna.privacy.release import ArmTotals, Tally
+from bandanna.privacy.release import ArmTotals, Published, Tally
 
 WAITING = -1
 """In place of a loss."""
@@ -135,7 +134,7 @@ class Phase:
 class Batch:
     """Rounds that are released together; with a rule for people, slots that are.
 
-    Rounds have positions, from 0 on. ``tally`` holds what the release will need of their losses.
+    Rounds have positions, from 0 on. ``tally`` holds what the release will need of their feedback.
     """
 
     number: int
@@ -176,7 +175,7 @@ class Batch:
     """How many of these are the default loss, by arm."""
     told: list[Told] = field(default_factory=list)
     """What it told of arms, once it was released."""
-    beside: list[Published] = field(default_factory=list)
+    beside: Sequence[Published] = ()
     """What was released of arms beside that, column by column."""
     phase: Phase | None = None
     """How arms take turns in it; None where it plays one arm or follows one expert."""
@@ -191,8 +190,6 @@ class Batch:
     count them."""
     sent: dict[int, int] = field(default_factory=dict)
     """Where outcomes are counted on another scale: each as it was sent, to recognise repeats."""
-    columns: ColumnsTally | None = None
-    """What is added up beside losses: squares, and metrics; None where nothing is."""
 
     @property
     def full(self) -> bool:
@@ -234,12 +231,12 @@ class Batch:
         """Return the arm that a slot was given; None before its first round."""
         return self.arms[slot.rounds[0]] if slot.rounds else None
 
-    def counted(self) -> list[int]:
-        """Return the losses in its sum so far: of rounds, or of slots that closed."""
+    def counted(self) -> list[tuple[Sequence[int], int]]:
+        """Return what is in its sums so far: rounds, or those of a slot that closed; their loss."""
         if self.slots is None:
-            return [loss for loss in self.losses if loss != WAITING]
-        counting = (slot for slot in self.slots.values() if slot.counts)
-        return [slot.counted for slot in counting if slot.counted is not None]
+            return [((at,), loss) for at, loss in enumerate(self.losses) if loss != WAITING]
+        counting = [slot for slot in self.slots.values() if slot.counts]
+        return [(slot.rounds, slot.counted) for slot in counting if slot.counted is not None]
 
     def count_used(self) -> int:
         """Return how many losses its release counts: public, by who came and how often."""
@@ -561,7 +558,7 @@ class State:
     """What was released of each phase: arm, rounds and mean loss. Public, and kept for few arms."""
     column_totals: dict[int, tuple[ArmTotals, ...]] = field(default_factory=dict)
     """What was released of each arm beside its losses, column by column: public."""
-    column_phases: list[list[Published]] = field(default_factory=list)
+    column_phases: list[Sequence[Published]] = field(default_factory=list)
     """The same by phase, as ``phases``."""
     retirements: list[Retirement] = field(default_factory=list)
     """Arms that guardrails retired."""

@@ -14,7 +14,7 @@ has the proofs.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -36,8 +36,16 @@ from bandanna.policy.state import (
     Told,
     Verdict,
 )
-from bandanna.privacy.columns import Columns, Published
-from bandanna.privacy.release import ArmTotals, Release, Released, ReleasedEpoch, Tally
+from bandanna.privacy.columns import Columns
+from bandanna.privacy.release import (
+    ArmTotals,
+    Metrics,
+    Published,
+    Release,
+    Released,
+    ReleasedEpoch,
+    Tally,
+)
 from bandanna.privacy.sums import SumRelease
 from bandanna.spec import PeopleRule
 
@@ -218,6 +226,8 @@ def open_batch(
     """Open a batch. Its number is used up first, so that no interrupt gives it out twice."""
     number = state.batches
     state.batches = number + 1
+    if parts.columns is not None:
+        tally.also(parts.columns)
     state.changes += 1  # drawing changed what was learned
     batch = Batch(
         number,
@@ -230,7 +240,6 @@ def open_batch(
         among,
         slots=None if parts.people is None else {},
         phase=phase,
-        columns=None if parts.columns is None else parts.columns.start(),
         raw=parts.first is not None and state.scale is None,
     )
     state.restricted = state.restricted or among is not None
@@ -252,11 +261,8 @@ def count_phase(state: State, number: int, sums: Mapping[int, tuple[int, ...]]) 
         raise DecisionError(f"phase {number} has been counted before.")
     batch.elsewhere = {arm: count for arm, (count, *_) in sums.items() if count > 0}
     state.rounds += sum(batch.elsewhere.values())
-    for arm in batch.elsewhere:
-        count, losses, *columns = sums[arm]
-        batch.tally.add_sum(arm, losses, count)
-        if batch.columns is not None:
-            batch.columns.add_sums(arm, count, tuple(columns))
+    for arm, count in batch.elsewhere.items():
+        batch.tally.add_sums(arm, count, sums[arm][1:])
     return batch
 
 
@@ -381,30 +387,21 @@ def _scaled(parts: Parts[Chooser], state: State, batch: Batch, position: int, se
 
 
 def _count(
-    parts: Parts[Chooser],
-    batch: Batch,
-    position: int,
-    units: int,
-    metrics: tuple[int, ...] = (),
-    *,
-    came: bool = True,
+    parts: Parts[Chooser], batch: Batch, position: int, units: int, metrics: Metrics
 ) -> None:
-    """Count a loss, and metrics where there are any. From the first line on it has its feedback.
+    """Count a loss, and metrics where any came. From the first line on it has its feedback.
 
     Interrupted after it, the loss is not counted; the batch still closes, and nothing is counted
-    twice when the feedback is sent again. What is counted for feedback that never ``came`` is in no
-    column.
+    twice when the feedback is sent again.
     """
     batch.ticket = ticket = batch.waiting.pop(position)
     batch.losses[position] = units
     if metrics:
         batch.metrics[position] = metrics
-    if batch.slots is None:
-        _add(batch, position, units, ticket)
-        if came and batch.columns is not None and not batch.raw:
-            batch.columns.add(batch.arms[position], (units, *metrics))
-    else:
+    if batch.slots is not None:
         count_slot(parts, batch, batch.owners[position], ticket)
+    elif not batch.raw:
+        batch.tally.add(units, ticket, batch.arms[position], metrics)
 
 
 def give_up(parts: Parts[Chooser], state: State, decision: Decision) -> Batch | None:
@@ -420,7 +417,7 @@ def give_up(parts: Parts[Chooser], state: State, decision: Decision) -> Batch | 
         batch.given_up.add(position)
         if batch.slots is None and parts.default is not None:
             default = parts.release.default_feedback(parts.default)
-            _count(parts, batch, position, default, came=False)
+            _count(parts, batch, position, default, None)
         else:  # nothing is counted, and a slot's mean leaves the round out
             batch.ticket = ticket = batch.waiting.pop(position)
             if batch.slots is not None:
@@ -448,51 +445,26 @@ def count_slot(parts: Parts[Chooser], batch: Batch, slot: Slot, ticket: Ticket |
         slot.counts, units = False, 0
     slot.counted = units
     if slot.counts:
-        _add(batch, slot.rounds[0], units, ticket)
-        _add_columns(batch, slot)
+        add_up(batch, slot.rounds, units, ticket)
 
 
-def _add(batch: Batch, position: int, units: int, ticket: Ticket | None) -> None:
-    """Add a loss to the sum of a batch; in a phase, to that of its arm."""
-    if batch.raw:  # it is counted when the batch closes
-        return
-    if batch.phase is None:
-        batch.tally.add(units, ticket)
-    else:
-        batch.tally.add_to(batch.arms[position], units)
+def add_up(batch: Batch, rounds: Sequence[int], units: int, ticket: Ticket | None) -> None:
+    """Add a round, or the rounds of a slot, to the sums of a batch, once."""
+    if not batch.raw:  # else it is counted when the batch closes
+        batch.tally.add(units, ticket, batch.arms[rounds[0]], _metrics_of(batch, rounds))
 
 
-def _add_columns(batch: Batch, slot: Slot) -> None:
-    """Add the mean values of a slot's rounds with feedback to the columns of its arm, once."""
-    if batch.columns is None or batch.raw:
-        return
-    observed = [values for at in slot.rounds if (values := _observed(batch, at)) is not None]
-    if observed:
-        mean = tuple(rounded_mean(list(units)) for units in zip(*observed, strict=True))
-        batch.columns.add(batch.arms[slot.rounds[0]], mean)
+def _metrics_of(batch: Batch, rounds: Sequence[int]) -> Metrics:
+    """Return the mean metrics of the rounds that had feedback; None if none of them had.
 
-
-def recount_columns(batch: Batch) -> None:
-    """Count the columns of a batch that was read from a file, as they were counted before."""
-    if batch.columns is None or batch.raw:
-        return
-    if batch.slots is not None:
-        for slot in batch.slots.values():
-            if slot.counts and slot.counted is not None:
-                _add_columns(batch, slot)
-        return
-    for position in range(len(batch.losses)):
-        values = _observed(batch, position)
-        if values is not None:
-            batch.columns.add(batch.arms[position], values)
-
-
-def _observed(batch: Batch, position: int) -> tuple[int, ...] | None:
-    """Return the values of a round; None without feedback, or if an interrupt kept some of it."""
-    if batch.losses[position] == WAITING or position in batch.given_up or batch.columns is None:
-        return None
-    values = batch.losses[position], *batch.metrics.get(position, ())
-    return values if len(values) == batch.columns.values else None
+    Those of an interrupted round may be missing: then all are, and none is counted.
+    """
+    losses, given_up = batch.losses, batch.given_up
+    came = [at for at in rounds if losses[at] != WAITING and at not in given_up]
+    metrics = [batch.metrics.get(at, ()) for at in came]
+    if len(metrics) < 2:
+        return metrics[0] if metrics else None
+    return tuple(rounded_mean(list(units)) for units in zip(*metrics, strict=False))
 
 
 def finish(parts: Parts[Chooser], state: State, person: int) -> list[Batch]:
@@ -556,8 +528,6 @@ def close(parts: Parts[Chooser], state: State, batch: Batch) -> Released | None:
         phase.counts = batch.tally.counts
     try:
         released = batch.tally.publish()
-        columns, batch.columns = batch.columns, None
-        beside = [] if columns is None else columns.publish()
     except BaseException as error:
         raise without_frames(error) from None
     batch.told = _told_by(parts, batch, released)
@@ -566,35 +536,24 @@ def close(parts: Parts[Chooser], state: State, batch: Batch) -> Released | None:
         state.totals[one.arm] = known.and_also(one.mean, one.losses, one.offset)
     if phase is not None and (len(phase.planned) <= MOST_IN_PHASES or state.phases):
         state.phases.append([(one.arm, one.losses, one.mean) for one in batch.told])
-    batch.beside = beside
-    if beside:
-        _note_columns(state, phase, beside)
+    batch.beside = batch.tally.beside
+    if batch.beside:
+        _note_columns(state, phase, batch.beside)
     return released
 
 
 def _raw_values(batch: Batch) -> list[Value]:
     """Return what came of the rounds, or slots, of a batch that was not counted as it came."""
-    if not batch.raw:
-        return []
-    if batch.slots is None:
-        rounds = range(len(batch.losses))
-        return [_raw_value(batch, [at]) for at in rounds if batch.losses[at] != WAITING]
-    counted = [one for one in batch.slots.values() if one.counts and one.counted is not None]
-    return [_raw_value(batch, slot.rounds) for slot in counted if slot.rounds]
-
-
-def _raw_value(batch: Batch, rounds: list[int]) -> Value:
-    first = rounds[0]
-    came = [at for at in rounds if batch.losses[at] != WAITING and at not in batch.given_up]
-    known = batch.arms[first], batch.before.get(first, 0.0)
-    if not came:
-        default = batch.losses[first] if batch.slots is None else batch.owners[first].counted
-        assert default is not None, "what never came has the default loss"
-        return Value(known[0], (default,), known[1], came=False)
-    values = [(batch.losses[at], *batch.metrics.get(at, ())) for at in came]
-    whole = [one for one in values if len(one) == max(map(len, values))]
-    mean = tuple(rounded_mean(list(units)) for units in zip(*whole, strict=True))
-    return Value(known[0], mean, known[1], came=True)
+    counted = batch.counted() if batch.raw else []
+    return [
+        Value(
+            batch.arms[rounds[0]],
+            units,
+            _metrics_of(batch, rounds),
+            batch.before.get(rounds[0], 0.0),
+        )
+        for rounds, units in counted
+    ]
 
 
 def _scaled_or_found(
@@ -624,14 +583,12 @@ def _use_values(parts: Parts[Chooser], state: State, batch: Batch, values: list[
             state.scale, state.found = found.scale, found
             state.released += 1
         return False
-    for arm, sent, before, came in values:
-        units = sent[0]
-        if came:
+    for arm, units, metrics, before in values:
+        counted = units
+        if metrics is not None:
             how = parts.sent_range
-            units = state.scale.units(units, before, how, reward=bool(state.rewarded))
-        batch.tally.add_to(arm, units)
-        if came and batch.columns is not None and len(sent) == batch.columns.values:
-            batch.columns.add(arm, (units, *sent[1:]))
+            counted = state.scale.units(units, before, how, reward=bool(state.rewarded))
+        batch.tally.add(counted, None, arm, metrics)
     return True
 
 
@@ -669,7 +626,7 @@ def _told_by(parts: Parts[Chooser], batch: Batch, released: Released | None) -> 
     return told
 
 
-def _note_columns(state: State, phase: Phase | None, beside: list[Published]) -> None:
+def _note_columns(state: State, phase: Phase | None, beside: Sequence[Published]) -> None:
     """Note what was released beside losses, by phase where there are phases."""
     for arm, count, means in beside:
         known = state.column_totals.get(arm) or (ArmTotals(),) * len(means)

@@ -39,7 +39,7 @@ from bandanna.privacy.epochs import (
     laplace_deviations,
 )
 from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
-from bandanna.privacy.release import Memory, Release, ReleasedEpoch, Tally
+from bandanna.privacy.release import Memory, Metrics, Release, ReleasedEpoch, Tally
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -153,7 +153,9 @@ class EpochTally(Tally):
         assert self._counts is not None, "this epoch has been published"
         return self._counts
 
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
+    def add(
+        self, units: int, ticket: Ticket | None = None, arm: int = 0, metrics: Metrics = None
+    ) -> None:
         """Add what a person's features and outcome are worth to the sums of their arm."""
         assert ticket is not None, "an epoch's sums need the encoded context"
         count_once(ticket.advice, ticket.arm, units, self._release.both, self.counted())

@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 from bandanna._core.grid import UNITS
-from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee, plain
 from bandanna.privacy.composition import float_below
 from bandanna.privacy.laplace import (
@@ -35,7 +34,6 @@ from bandanna.privacy.mechanism import (
 from bandanna.privacy.one_bit import OneBitMechanism
 from bandanna.privacy.parts import PartedMechanism, added_up, is_epsilon
 from bandanna.privacy.statements import POST_PROCESSING
-from bandanna.privacy.sums import SumRelease
 
 OUTCOMES: Mapping[str, type[PureMechanism]] = {
     LaplaceMechanism.name: LaplaceMechanism,
@@ -160,31 +158,20 @@ class MetricsRelease:
     """Epsilon of each metric."""
     squares: bool = False
     """Whether the squares of each are released beside its sum, at no further cost."""
-    stream: Stream | None = None
-    """With repeatable noise, which protects nobody: where it is from."""
 
     @property
-    def plain(self) -> LaplaceRelease:
-        """The release of one metric, whose law answers rest on."""
-        return LaplaceRelease(self.epsilon, 1, squares=self.squares)
-
-    @property
-    def each(self) -> SumRelease:
+    def each(self) -> LaplaceRelease:
         """What each metric is released by."""
-        return self.plain if self.stream is None else self.plain.seeded(self.stream)
+        return LaplaceRelease(self.epsilon, 1, squares=self.squares)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the metrics, in their order."""
         return tuple(self.ranges)
 
-    def seeded(self, stream: Stream) -> MetricsRelease:
-        """Return the same with repeatable noise, which protects nobody."""
-        return replace(self, stream=stream)
-
     def guarantee(self, outcome: Guarantee) -> Guarantee:
         """Return what holds for the main outcome and the metrics together."""
-        if not outcome.private or self.stream is not None:
+        if not outcome.private:
             return no_guarantee(f"{outcome.mechanism}, with metrics", outcome.because)
         facts = dict(outcome.facts)
         if facts.get("mechanism") not in OUTCOMES or outcome.delta > 0.0:

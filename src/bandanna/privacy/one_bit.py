@@ -56,7 +56,7 @@ from bandanna.privacy.mechanism import (
     PureMechanism,
     on_the_grid,
 )
-from bandanna.privacy.release import ArmTotals, Tally, publish
+from bandanna.privacy.release import ArmTotals, Metrics, Tally, publish
 from bandanna.privacy.statements import DRAWN_ON_DEVICE, POST_PROCESSING, PROTECTED_ON_DEVICE
 from bandanna.privacy.sums import PureRelease
 from bandanna.version import __version__
@@ -352,7 +352,9 @@ class BitTally(Tally):
     def __init__(self) -> None:
         self._bits: list[int] | None = []
 
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
+    def add(
+        self, units: int, ticket: Ticket | None = None, arm: int = 0, metrics: Metrics = None
+    ) -> None:
         """Take the bit: 0 or 1, and no loss."""
         assert self._bits is not None, "this batch has been published"
         if units not in (0, 1):

@@ -16,7 +16,8 @@ Both have the same distribution; ``tests/privacy/test_compiled.py`` shows it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee
 from bandanna.privacy.mechanism import BinnedLaw, Mechanism
+
+if TYPE_CHECKING:
+    from bandanna.privacy.columns import Columns
 
 
 class ReleasedEpoch(NamedTuple):
@@ -58,6 +62,19 @@ Released = Values | ReleasedEpoch
 """What leaves."""
 
 
+Metrics = tuple[int, ...] | None
+"""Of a round, in grid units, in their order; None where there is no feedback to have any."""
+
+
+class Published(NamedTuple):
+    """What one batch released of an arm's columns beside its losses: public."""
+
+    arm: int
+    rounds: int
+    """How many of its rounds, or slots of people, had feedback."""
+    means: tuple[float, ...]
+
+
 class Tally(ABC):
     """One batch's losses, from the first until they are published.
 
@@ -68,20 +85,28 @@ class Tally(ABC):
     """Whether it can be added up again from its rounds' losses and tickets, by a store that keeps
     these; otherwise ``to_dict`` is kept with every round."""
 
+    beside: Sequence[Published] = ()
+    """What was published of further columns."""
+
     @abstractmethod
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
-        """Count one loss, clamped to the grid whatever the caller does."""
+    def add(
+        self, units: int, ticket: Ticket | None = None, arm: int = 0, metrics: Metrics = None
+    ) -> None:
+        """Count one loss of an arm, clamped to the grid whatever the caller does.
+
+        ``metrics`` came with it, if it came at all: None for the default loss.
+        """
+
+    def also(self, columns: Columns) -> None:
+        """Count further columns beside losses."""
+        raise AssertionError("this release has no further columns")
 
     def fill(self, missing: int) -> None:
         """Let losses that are missing say nothing: nothing is added unless a subclass does."""
         assert missing >= 0
 
-    def add_to(self, arm: int, units: int) -> None:
-        """Count one loss of an arm, where each arm of a phase has a sum of its own."""
-        raise AssertionError("this release has no sums for single arms")
-
-    def add_sum(self, arm: int, total: int, count: int) -> None:
-        """Count losses of an arm that were added up elsewhere."""
+    def add_sums(self, arm: int, count: int, totals: Sequence[int]) -> None:
+        """Count losses and further columns of an arm that were added up elsewhere."""
         raise AssertionError("this release has no sums for single arms")
 
     @property

@@ -3,89 +3,141 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from operator import add
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandanna._core import checks
 from bandanna._core.advice import Ticket
 from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream
 from bandanna._core.types import JSON, Guarantee
+from bandanna.counted import HALF, LARGEST_SQUARE
 from bandanna.inference import Law, Totals
 from bandanna.privacy.mechanism import PureMechanism
-from bandanna.privacy.release import ArmTotals, Release, Seeded, SumMemory, Tally, publish_once
+from bandanna.privacy.release import (
+    ArmTotals,
+    Metrics,
+    Published,
+    Release,
+    Seeded,
+    SumMemory,
+    Tally,
+    Values,
+    publish_once,
+)
+
+if TYPE_CHECKING:
+    from bandanna.privacy.columns import Columns
+
+
+class Column(NamedTuple):
+    """One sum of each arm beside its losses, and how it is released."""
+
+    value: int
+    """Of which value of a round: 0 is its loss, metrics follow in their order."""
+    square: bool
+    """Whether of its square around the middle of its range."""
+    release: SumRelease
+
+    @property
+    def most(self) -> int:
+        """The most that one round adds."""
+        return LARGEST_SQUARE if self.square else UNITS
+
+    def of(self, values: tuple[int, ...]) -> int:
+        """Return what a round adds, whose values are on the grid."""
+        units = values[self.value]
+        return (units - HALF) ** 2 // UNITS if self.square else units
+
+
+PUBLISHED = "this batch has been published"
 
 
 class SumTally(Tally):
-    """The sum of a batch's losses."""
+    """What a batch adds up: a table with a row for each arm, and a column for each sum.
 
-    def __init__(self, release: SumRelease, size: int) -> None:
+    Losses are published as one sum, or in a phase as one of each arm: a loss is in one of them, so
+    they cost epsilon together. Further columns are of the rounds that had feedback, arm by arm.
+    """
+
+    def __init__(self, release: SumRelease, size: int | None) -> None:
         self._release = release
         self._size = size
-        self._total: int | None = 0
+        """Of the batch; None in a phase, where each arm has its own."""
+        self._columns: tuple[Column, ...] = ()
+        self._metrics = 0
+        self._missing = 0
+        self._sums: dict[int, tuple[int, int]] | None = {}
+        """Of the losses of each arm, and how many there are."""
+        self._further: dict[int, list[int]] = {}
+        """How many rounds of each arm had feedback, and their columns."""
 
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
-        """Add a loss to the sum."""
-        assert self._total is not None, "this batch has been published"
-        self._total += min(max(units, 0), UNITS)
+    def also(self, columns: Columns) -> None:
+        """Count further columns beside losses."""
+        self._columns, self._metrics = columns.columns, columns.values - 1
+
+    def add(
+        self, units: int, ticket: Ticket | None = None, arm: int = 0, metrics: Metrics = None
+    ) -> None:
+        """Add a loss to the row of its arm, and what else is counted of it if it came whole."""
+        assert self._sums is not None, PUBLISHED
+        loss = min(max(units, 0), UNITS)
+        total, count = self._sums.get(arm, (0, 0))
+        self._sums[arm] = total + loss, count + 1
+        if metrics is not None and self._columns and len(metrics) == self._metrics:
+            values = (loss, *(min(max(one, 0), UNITS) for one in metrics)) if metrics else (loss,)
+            self._count_further(arm, 1, [one.of(values) for one in self._columns])
+
+    def add_sums(self, arm: int, count: int, totals: Sequence[int]) -> None:
+        """Add an arm's sums that were added up elsewhere, forced into their range."""
+        most = UNITS, *(one.most for one in self._columns)
+        pairs = zip(totals, most, strict=True)
+        loss, *others = [min(max(total, 0), count * each) for total, each in pairs]
+        assert self._sums is not None, PUBLISHED
+        total, before = self._sums.get(arm, (0, 0))
+        self._sums[arm] = total + loss, before + count
+        self._count_further(arm, count, others)
+
+    def _count_further(self, arm: int, count: int, added: list[int]) -> None:
+        row = self._further.get(arm)
+        counted = [count, *added]
+        self._further[arm] = counted if row is None else [*map(add, row, counted)]
 
     def fill(self, missing: int) -> None:
-        """Add the middle of the range for losses that are missing: the batch stays whole."""
-        assert self._total is not None, "this batch has been published"
-        self._total += missing * (UNITS // 2)
-
-    def publish(self) -> float:
-        """Publish the sum, once."""
-        total, self._total = self._total, None
-        assert total is not None, "this batch has been published"
-        return self._release.release(total, self._size)
-
-    def to_dict(self) -> JSON:
-        """Nothing: the sum is that of the ledger's losses."""
-        return {}
-
-
-class PhaseTally(Tally):
-    """One sum for each arm of a phase. A loss is in one of them, so they cost epsilon together."""
-
-    def __init__(self, release: SumRelease) -> None:
-        self._release = release
-        self._sums: dict[int, list[int]] | None = {}
-
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
-        """Refuse: a phase counts losses by arm."""
-        raise AssertionError("a phase counts losses by arm: add_to")
-
-    def add_to(self, arm: int, units: int) -> None:
-        """Add a loss to the sum of its arm."""
-        assert self._sums is not None, "this phase has been published"
-        total, count = self._sums.get(arm, (0, 0))
-        self._sums[arm] = [total + min(max(units, 0), UNITS), count + 1]
-
-    def add_sum(self, arm: int, total: int, count: int) -> None:
-        """Add losses of an arm that were added up elsewhere, forced into their range."""
-        assert self._sums is not None, "this phase has been published"
-        known, before = self._sums.get(arm, (0, 0))
-        self._sums[arm] = [known + min(max(total, 0), count * UNITS), before + count]
+        """Let losses that are missing count the middle of the range: the batch stays whole."""
+        assert self._sums is not None, PUBLISHED
+        self._missing = missing
 
     @property
     def counts(self) -> dict[int, int]:
-        """How many losses are in the sum of each arm, in the order of arms: public."""
-        assert self._sums is not None, "this phase has been published"
+        """How many losses of each arm are counted, in the order of arms: public."""
+        assert self._sums is not None, PUBLISHED
         return {arm: self._sums[arm][1] for arm in sorted(self._sums)}
 
-    def publish(self) -> NDArray[np.float64]:
-        """Publish the mean of each arm that was played, in the order of arms, once."""
-        sums, self._sums = self._sums, None
-        assert sums is not None, "this phase has been published"
-        return np.array([self._release.release(*sums[arm]) for arm in sorted(sums)])
+    def publish(self) -> Values:
+        """Publish, once: the mean loss, or that of each arm in order; then columns, arm by arm."""
+        sums, self._sums, further, self._further = self._sums, None, self._further, {}
+        assert sums is not None, PUBLISHED
+        release = self._release.release
+        if self._size is None:
+            released: Values = np.array([release(*sums[arm]) for arm in sorted(sums)])
+        else:
+            whole = sum(total for total, _ in sums.values()) + self._missing * HALF
+            released = release(whole, self._size)
+        if self._columns:
+            self.beside = [self._published(arm, *further[arm]) for arm in sorted(further)]
+        return released
+
+    def _published(self, arm: int, rounds: int, *sums: int) -> Published:
+        pairs = zip(self._columns, sums, strict=True)
+        return Published(arm, rounds, tuple(one.release.release(s, rounds) for one, s in pairs))
 
     def to_dict(self) -> JSON:
-        """Nothing: the sums are those of the losses that are kept with the batch."""
+        """Nothing: the sums are those of the rounds that are kept with the batch."""
         return {}
 
 
@@ -113,9 +165,9 @@ class SumRelease(Release):
         """Open a batch."""
         return SumTally(self, self.batch if size is None else size)
 
-    def start_phase(self) -> PhaseTally:
+    def start_phase(self) -> Tally:
         """Open a phase."""
-        return PhaseTally(self)
+        return SumTally(self, None)
 
     def resume(self, saved: JSON, losses: list[int], size: int) -> Tally:
         """Add what was observed so far."""

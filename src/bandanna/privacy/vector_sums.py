@@ -15,7 +15,7 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import Stream, discrete_laplace, normal
 from bandanna._core.types import JSON, InputError
 from bandanna.privacy.calibration import GRID
-from bandanna.privacy.release import Release, Seeded, Tally, clear, count, publish_batch
+from bandanna.privacy.release import Metrics, Release, Seeded, Tally, clear, count, publish_batch
 
 LOSS_BITS = UNITS.bit_length() - 1
 """A loss of 1 is two to this power."""
@@ -159,7 +159,9 @@ class VectorTally(Tally):
         self.sums: NDArray[np.int64] | None = np.zeros(experts, dtype=np.int64)
         self.scale = 0.0
 
-    def add(self, units: int, ticket: Ticket | None = None) -> None:
+    def add(
+        self, units: int, ticket: Ticket | None = None, arm: int = 0, metrics: Metrics = None
+    ) -> None:
         """Add a loss to the sums of the experts who advised its arm.
 
         The noise is raised first: interrupted between the two, too much of it is drawn.
