@@ -38,7 +38,7 @@ from bandanna.privacy.epochs import (
     gaussian_deviations,
     laplace_deviations,
 )
-from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
+from bandanna.privacy.noise import with_noise
 from bandanna.privacy.release import Memory, Metrics, Release, ReleasedEpoch, Tally
 
 Floats = NDArray[np.float64]
@@ -382,13 +382,10 @@ class EpochRelease(OfEpochs):
 
     def release(self, exact: Statistics) -> Statistics:
         """Publish an epoch's statistics, with noise from the operating system. Call it once."""
-        draw = gaussian_vector if self.gaussian else laplace_vector
         noise = self.deviations
 
-        def noisy(numbers: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-            flat = numbers.ravel().tolist()
-            extra = draw(scale, len(flat))
-            added = [within_reach(a + b) for a, b in zip(flat, extra, strict=True)]
+        def noisy(numbers: Integers, scale: float) -> Integers:
+            added = with_noise(numbers.ravel().tolist(), scale, gaussian=self.gaussian)
             return np.array(added, dtype=np.int64).reshape(numbers.shape)
 
         sums = noisy(exact.sums, noise.sums)

@@ -30,7 +30,7 @@ from bandanna.privacy.mechanism import (
     least_scale,
 )
 from bandanna.privacy.moments import pure_loss
-from bandanna.privacy.noise import laplace_vector, within_reach
+from bandanna.privacy.noise import with_noise
 from bandanna.privacy.parts import PartedMechanism, added_up, is_epsilon
 from bandanna.privacy.statements import POST_PROCESSING, frozen_assumed
 
@@ -77,7 +77,7 @@ class SideRelease:
     def count(self, exact: int) -> int:
         """Return a count with noise. Call it once."""
         assert self.kind == "count"
-        return within_reach(int(exact) + laplace_vector(self.scale, 1)[0])
+        return with_noise([exact], self.scale)[0]
 
 
 def part_scale(kind: str, epsilon: float) -> float:
@@ -170,7 +170,7 @@ class LogMechanism(PartedMechanism):
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:
         """Entries must have their types before anything is computed from them."""
-        yield from cls.impossible_main(facts)
+        yield from super().impossible(facts)
         parts = facts.get("parts")
         if not possible_parts(parts):
             yield Finding("parts", False, "must list what, kind, epsilon and scale of each")

@@ -169,13 +169,15 @@ class Mechanism(ABC):
 
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:
-        """Whole numbers must be whole, and nothing may be missing, negative, endless or a text."""
+        """Whole numbers must be whole, and no number missing, negative, endless or a text.
+
+        Entries of other types are looked at by their mechanisms.
+        """
         for field in fields(cls):
             value = facts.get(field.name)
-            if field.type in ("float", float):
-                if not is_positive(value):
-                    yield Finding(field.name, False, "must be a finite number above 0, in range")
-            elif type(value) is not int or value < 1:
+            if field.type in ("float", float) and not is_positive(value):
+                yield Finding(field.name, False, "must be a finite number above 0, in range")
+            if field.type in ("int", int) and (type(value) is not int or value < 1):
                 yield Finding(field.name, False, "must be a whole number, at least 1")
 
 

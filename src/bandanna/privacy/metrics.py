@@ -121,7 +121,7 @@ class MetricsMechanism(PartedMechanism):
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:
         """Entries must have their types before anything is computed from them."""
-        yield from cls.impossible_main(facts)
+        yield from super().impossible(facts)
         metrics = facts.get("metrics")
         if not isinstance(metrics, list) or not metrics or not all(map(_possible, metrics)):
             yield Finding("metrics", False, "must list the name, range, epsilon and scale of each")

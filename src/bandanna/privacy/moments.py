@@ -20,7 +20,7 @@ from bandanna._core.types import Guarantee
 from bandanna.counted import LARGEST_SQUARE
 from bandanna.privacy.laplace import MomentsMechanism, laplace_scale
 from bandanna.privacy.mechanism import PrivacyLoss
-from bandanna.privacy.noise import laplace_vector, within_reach
+from bandanna.privacy.noise import with_noise
 
 
 class ReleasedSums(NamedTuple):
@@ -68,10 +68,9 @@ class MomentsRelease:
 
     def release(self, total: int, square: int, size: int) -> ReleasedSums:
         """Publish the sums of ``size`` outcomes, in grid units, with fresh noise."""
-        first, second = laplace_vector(laplace_scale(self.epsilon), 2)
         total = min(max(total, 0), size * UNITS)
         square = min(max(square, 0), size * LARGEST_SQUARE)
-        return ReleasedSums(within_reach(total + first), within_reach(square + second))
+        return ReleasedSums(*with_noise((total, square), laplace_scale(self.epsilon)))
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""

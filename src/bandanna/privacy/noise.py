@@ -11,7 +11,7 @@ same; do not resume one twice.)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 BLOCK = 32
@@ -43,14 +43,14 @@ def within_reach(noisy: int) -> int:
     return min(max(noisy, -FARTHEST), FARTHEST)
 
 
-def laplace_vector(scale: float, count: int) -> list[int]:
-    """Return fresh integers, each drawn with probability proportional to exp(-|z| / scale)."""
-    return list(_sampler(scale)([0] * count))
+def with_noise(sums: Iterable[int], scale: float, *, gaussian: bool = False) -> list[int]:
+    """Return sums, each with a fresh integer added and cut off.
 
-
-def gaussian_vector(deviation: float, count: int) -> list[int]:
-    """Return fresh integers, each with probability proportional to exp(-z^2 / 2 deviation^2)."""
-    return list(_sampler(deviation, gaussian=True)([0] * count))
+    Drawn with probability proportional to exp(-|z| / scale), or to exp(-z^2 / 2 scale^2).
+    """
+    exact = [int(one) for one in sums]
+    noise = _sampler(scale, gaussian)([0] * len(exact))
+    return [within_reach(one + drawn) for one, drawn in zip(exact, noise, strict=True)]
 
 
 @lru_cache(maxsize=64)

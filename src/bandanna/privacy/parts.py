@@ -58,11 +58,9 @@ class PartedMechanism(PureMechanism):
         return Finding("epsilon", together == epsilon, f"{len(each)} parts add up to {together:g}")
 
     @classmethod
-    def impossible_main(cls, facts: JSON) -> Iterator[Finding]:
-        """Entries about the main mechanism must have their types."""
-        for key in ("batch", "units"):
-            if type(facts.get(key)) is not int or facts[key] < 1:
-                yield Finding(key, False, "must be a whole number, at least 1")
+    def impossible(cls, facts: JSON) -> Iterator[Finding]:
+        """Entries about the main mechanism must have their types too."""
+        yield from super().impossible(facts)
         if not is_epsilon(facts.get(f"{cls.inside}_epsilon")):
             why = f"must be a number from {MIN_EPSILON:g} to {MAX_EPSILON:g}"
             yield Finding(f"{cls.inside}_epsilon", False, why)

@@ -33,7 +33,7 @@ from bandanna.privacy.mechanism import (
     prove_scale,
 )
 from bandanna.privacy.moments import pure_loss
-from bandanna.privacy.noise import laplace_vector, within_reach
+from bandanna.privacy.noise import with_noise
 from bandanna.privacy.statements import DECLARED, POST_PROCESSING, PRESENCE
 
 Floats = NDArray[np.float64]
@@ -130,12 +130,8 @@ class PresenceRelease:
             counted.sums,
             LARGEST_SQUARE * counted.counts if squares is None else squares,
         )
-        noise = laplace_vector(laplace_scale(self.epsilon), exact.size)
-        noisy = [
-            within_reach(int(one) + drawn) / UNITS
-            for one, drawn in zip(exact.ravel().tolist(), noise, strict=True)
-        ]
-        none, half, whole = np.array(noisy).reshape(exact.shape)
+        noisy = with_noise(exact.ravel().tolist(), laplace_scale(self.epsilon))
+        none, half, whole = np.array(noisy).reshape(exact.shape) / UNITS
         return Present(none + half + whole, half / 2.0 + whole, (none - half + whole) / 4.0)
 
     def guarantee(self) -> Guarantee:

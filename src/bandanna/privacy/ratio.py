@@ -27,13 +27,12 @@ from bandanna.privacy.mechanism import (
     Numerics,
     PrivacyLoss,
     PureMechanism,
-    is_positive,
     is_range,
     least_scale,
     prove_scale,
 )
 from bandanna.privacy.moments import pure_loss
-from bandanna.privacy.noise import laplace_vector, within_reach
+from bandanna.privacy.noise import with_noise
 from bandanna.privacy.statements import POST_PROCESSING
 
 
@@ -105,11 +104,7 @@ class RatioMechanism(PureMechanism):
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:
         """Entries must have their types before anything is computed from them."""
-        for key in ("batch", "units"):
-            if type(facts.get(key)) is not int or facts[key] < 1:
-                yield Finding(key, False, "must be a whole number, at least 1")
-        if not is_positive(facts.get("scale")):
-            yield Finding("scale", False, "must be a finite number above 0, in range")
+        yield from super().impossible(facts)
         if not is_range(facts.get("bottom")):
             yield Finding("bottom", False, "must be two numbers, the smaller one first")
 
@@ -147,13 +142,8 @@ class RatioRelease:
         """Publish the sums of ``size`` units, in grid units, with fresh noise."""
         whole, square = size * UNITS, size * LARGEST_SQUARE
         ends = ((0, whole), (0, square), (0, whole), (0, square), (-square, square))
-        noise = laplace_vector(ratio_scale(self.epsilon), len(ends))
-        return RatioSums(
-            *(
-                within_reach(min(max(one, low), high) + drawn)
-                for one, (low, high), drawn in zip(sums, ends, noise, strict=True)
-            )
-        )
+        inside = (min(max(one, low), high) for one, (low, high) in zip(sums, ends, strict=True))
+        return RatioSums(*with_noise(inside, ratio_scale(self.epsilon)))
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""

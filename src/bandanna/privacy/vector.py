@@ -34,7 +34,7 @@ from bandanna.privacy.mechanism import (
     PrivacyLoss,
     continuous_laplace_loss,
 )
-from bandanna.privacy.noise import gaussian_vector, laplace_vector, within_reach
+from bandanna.privacy.noise import with_noise
 from bandanna.privacy.statements import POST_PROCESSING, PROTECTED, PUBLIC_ADVICE
 from bandanna.privacy.vector_sums import EstimateRelease, FastVector
 
@@ -216,11 +216,8 @@ class VectorRelease(EstimateRelease):
         ``scale`` is the largest of what ``add_round`` returned for the batch's rounds.
         """
         fast = self.fast()
-        draw = gaussian_vector if fast.gaussian else laplace_vector
-        noise = draw(max(float(scale), fast.least), self.experts)
-        most = self.batch * GRID
-        clamped = [min(max(int(total), 0), most) for total in sums]
-        noisy = [within_reach(total + extra) for total, extra in zip(clamped, noise, strict=True)]
+        clamped = np.clip(sums, 0, self.batch * GRID).tolist()
+        noisy = with_noise(clamped, max(float(scale), fast.least), gaussian=fast.gaussian)
         return np.array(noisy, dtype=np.float64) * fast.value
 
     def suits(self, experts: int, arms: int, mixing: float) -> bool:
