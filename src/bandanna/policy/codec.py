@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,20 +97,20 @@ def state_to_dict(state: State, *, private: bool = True) -> JSON:
     }
 
 
+COUNTED = (
+    *("rounds", "batches", "released", "outstanding", "left_out", "control_rounds", "resumed"),
+)
+"""Whole numbers of a state."""
+
+
 def counters_to_dict(state: State) -> JSON:
     """Return what changes with every round: small, and public."""
     return {
-        "rounds": state.rounds,
-        "batches": state.batches,
-        "released": state.released,
+        **{name: getattr(state, name) for name in COUNTED},
         "restricted": state.restricted,
         "mixed": state.mixed,
-        "outstanding": state.outstanding,
         "missed": state.missed_before,
-        "left_out": state.left_out,
         "rewarded": state.rewarded,
-        "control_rounds": state.control_rounds,
-        "resumed": state.resumed,
         "issuers": [
             [who, batch, [*map(list, begun.items())]] for who, batch, begun in state.issuers
         ],
@@ -173,7 +173,7 @@ def batch_to_dict(batch: Batch) -> JSON:
     if batch.phase is not None:
         saved["phase"] = phase_to_dict(batch.phase)
     if batch.metrics:
-        saved["metrics"] = metrics_to_list(batch)
+        saved["metrics"] = [[k, list(units)] for k, units in batch.metrics.items() if k < decided]
     for name, known in (("before", batch.before), ("sent", batch.sent)):
         if known:
             saved[name] = [[at, known[at]] for at in sorted(known) if at < decided]
@@ -188,12 +188,6 @@ def batch_to_dict(batch: Batch) -> JSON:
         "open_slots": [f"{person:016x}" for person in batch.open_slots if person in batch.slots],
         "unused": batch.unused,
     }
-
-
-def metrics_to_list(batch: Batch) -> list[list[Any]]:
-    """Return the metrics of a batch's rounds, in grid units: private."""
-    decided = len(batch.losses)
-    return [[at, list(units)] for at, units in batch.metrics.items() if at < decided]
 
 
 def phase_to_dict(phase: Phase) -> JSON:
@@ -224,16 +218,10 @@ def load_state(state: State, saved: JSON, limits: Limits, *, latest: bool = Fals
     """
     counters, learned = saved["counters"], saved["learned"]
     _load_learned(state, learned, limits)
-    state.rounds, state.batches = int(counters["rounds"]), int(counters["batches"])
-    state.released = int(counters["released"])
-    state.resumed = checks.whole("resumed", counters["resumed"], at_least=0)
-    state.mixed = counters["mixed"] is True
-    state.outstanding = checks.whole("outstanding", counters["outstanding"], at_least=0)
-    state.rewarded = counters["rewarded"]
+    for name in COUNTED:
+        setattr(state, name, checks.whole(name, counters[name], at_least=0))
     state.missed_before = checks.whole("missed", counters["missed"], at_least=0)
-    state.left_out = checks.whole("left_out", counters["left_out"], at_least=0)
-    given = checks.whole("control_rounds", counters["control_rounds"], at_least=0)
-    state.control_rounds = given
+    state.mixed, state.rewarded = counters["mixed"] is True, counters["rewarded"]
     words = np.array(counters["stream"], dtype=np.uint64)
     if words.shape != state.stream.shape or not words.any():
         raise ValueError("its stream is impossible")
@@ -261,19 +249,13 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
         load_arrays(state.learned, saved["learner"])
     else:
         state.learned.load_state(saved["learner"])
-    for choice, count, *sums in saved["totals"]:
-        totals = ArmTotals(int(count), *map(float, sums))
-        possible = totals.rounds >= totals.batches >= 1 and all(map(math.isfinite, totals))
-        if not 0 <= choice < limits.choices or not possible:
-            raise ValueError(f"what was released of {choice} is impossible")
-        state.totals[int(choice)] = totals
+    of_losses = _totals_of(([arm, [one]] for arm, *one in saved["totals"]), limits.choices, 1)
+    state.totals = {arm: totals for arm, (totals,) in of_losses.items()}
+    phases = ([[arm, count, [mean]] for arm, count, mean in phase] for phase in saved["phases"])
     state.phases = [
-        [(int(arm), int(count), float(mean)) for arm, count, mean in phase]
-        for phase in saved["phases"]
+        [(one.arm, one.rounds, one.means[0]) for one in phase]
+        for phase in _phases_of(phases, limits.choices, 1)
     ]
-    for arm, count, mean in itertools.chain.from_iterable(state.phases):
-        if not (0 <= arm < limits.choices and count > 0 and math.isfinite(mean)):
-            raise ValueError(f"what was released of {arm} in a phase is impossible")
     state.played = {int(choice): int(count) for choice, count in saved["played"]}
     if not all(0 <= arm < limits.choices and count > 0 for arm, count in state.played.items()):
         raise ValueError("its shares do not fit together")
@@ -282,6 +264,34 @@ def _load_learned(state: State, saved: JSON, limits: Limits) -> None:
         _load_found(state, *saved["found"])
     state.first_arms = checks.whole("first_arms", saved["first_arms"], 0, limits.choices)
     _load_metrics(state, saved, limits)
+
+
+def _totals_of(saved: Iterable[Any], arms: int, columns: int) -> dict[int, tuple[ArmTotals, ...]]:
+    """Read what was released of arms in all, column by column."""
+    read = {
+        int(arm): tuple(ArmTotals(int(batches), *map(float, sums)) for batches, *sums in totals)
+        for arm, totals in saved
+    }
+    for arm, totals in read.items():
+        good = all(
+            one.rounds >= one.batches >= 1 and all(map(math.isfinite, one)) for one in totals
+        )
+        if not 0 <= arm < arms or len(totals) != columns or not good:
+            raise ValueError(f"what was released of {arm} is impossible")
+    return read
+
+
+def _phases_of(saved: Iterable[Any], arms: int, columns: int) -> list[Sequence[Published]]:
+    """Read the same by phase."""
+    read: list[Sequence[Published]] = [
+        [Published(int(arm), int(rounds), tuple(map(float, means))) for arm, rounds, means in phase]
+        for phase in saved
+    ]
+    for arm, rounds, means in itertools.chain.from_iterable(read):
+        good = len(means) == columns and all(map(math.isfinite, means))
+        if not 0 <= arm < arms or rounds < 1 or not good:
+            raise ValueError(f"what was released of {arm} in a phase is impossible")
+    return read
 
 
 def _load_found(
@@ -307,22 +317,8 @@ def _load_metrics(state: State, saved: JSON, limits: Limits) -> None:
     columns = 0 if limits.columns is None else len(limits.columns)
     metrics = None if limits.columns is None else limits.columns.metrics
     names = () if metrics is None else metrics.names
-    for arm, beside in saved["metrics"]:
-        totals = tuple(ArmTotals(int(count), *map(float, sums)) for count, *sums in beside)
-        good = len(totals) == columns and all(
-            one.rounds >= one.batches >= 1 and all(map(math.isfinite, one)) for one in totals
-        )
-        if not 0 <= arm < limits.arms or not good:
-            raise ValueError(f"what was released beside the losses of {arm} is impossible")
-        state.column_totals[int(arm)] = totals
-    state.column_phases = [
-        [Published(int(arm), int(n), tuple(map(float, means))) for arm, n, means in phase]
-        for phase in saved["metric_phases"]
-    ]
-    for one in itertools.chain.from_iterable(state.column_phases):
-        finite = len(one.means) == columns and all(map(math.isfinite, one.means))
-        if not (0 <= one.arm < limits.arms and one.rounds > 0 and finite):
-            raise ValueError(f"what was released beside the losses of {one.arm} is impossible")
+    state.column_totals = _totals_of(saved["metrics"], limits.arms, columns)
+    state.column_phases = _phases_of(saved["metric_phases"], limits.arms, columns)
     for arm, metric, rounds, difference, least, evidence, assumption in saved["retirements"]:
         if not 0 <= arm < limits.arms or metric not in names:
             raise ValueError("a guardrail retired what is not there")

@@ -10,7 +10,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from bandanna import signatures
@@ -172,6 +172,26 @@ SHAPES = {
 """What entries look like that name things and promise nothing."""
 
 
+class Group(NamedTuple):
+    """Entries that a certificate has together, or none of them."""
+
+    entries: tuple[str, ...]
+    impossible: Callable[[JSON], Iterator[Finding]] = lambda data: iter(())
+    """Numbers that no certificate with these entries has."""
+    stated: Callable[[JSON], tuple[str, ...]] = lambda data: ()
+    """What such a certificate must assume."""
+
+
+GROUPS = {
+    "slot_epsilon": Group(PERSON_ENTRIES, impossible_slots),
+    "range_epsilon": Group(RANGE_ENTRIES, impossible_range),
+    "first_parts": Group(FIRST_ENTRIES, impossible_first, stated_of_first),
+    "start_certificate": Group(START_ENTRIES, stated=stated_of_start),
+    "adjusted": Group(BEFORE_ENTRIES, stated=stated_of_before),
+}
+"""Entries that not every certificate has, by the one that tells."""
+
+
 class Setting(NamedTuple):
     """What a certificate is about, besides its guarantee."""
 
@@ -307,26 +327,17 @@ def _check_promise(data: JSON, times: int) -> Iterator[Finding]:
     if kind is None:
         yield Finding("mechanism", False, f"unknown; there are {', '.join(MECHANISMS)}")
         return
-    persons = PERSON_ENTRIES if composes_slots(data) else ()
-    ranged = RANGE_ENTRIES if "range_epsilon" in data else ()
-    started = START_ENTRIES if "start_certificate" in data else ()
-    adjusted = BEFORE_ENTRIES if "adjusted" in data else ()
-    first = FIRST_ENTRIES if "first_parts" in data else ()
-    told = {HISTORY} if kind.on_device else set()
+    groups = [group for told, group in GROUPS.items() if told in data]
+    needed = {*ENTRIES, *kind.entries(), *(key for group in groups for key in group.entries)}
+    given = set(data) - ({HISTORY} if kind.on_device else set())
     wrong = [
         Finding(key, False, "is not known here" if key in data else "is missing")
-        for key in sorted(
-            set(data) - told
-            ^ {*ENTRIES, *kind.entries(), *persons, *ranged, *started, *adjusted, *first}
-        )
+        for key in sorted(given ^ needed)
     ] or [*_impossible(data), *kind.impossible(data)]
-    if persons and not wrong:
-        wrong = list(impossible_slots(data))
-    if ranged and not wrong:
-        wrong = list(impossible_range(data))
-    if first and not wrong:
-        wrong = list(impossible_first(data))
-    if ranged and (started or times > 1):
+    for group in groups:
+        wrong = wrong or list(group.impossible(data))
+    ranged = "range_epsilon" in data
+    if ranged and ("start_certificate" in data or times > 1):
         wrong.append(Finding("range_epsilon", False, "adds up with no log and no resumption here"))
     if wrong:
         yield from wrong
@@ -336,17 +347,12 @@ def _check_promise(data: JSON, times: int) -> Iterator[Finding]:
     yield from words
     if not all(finding.holds for finding in words):
         return  # what words refute needs no arithmetic
-    if persons:
+    if composes_slots(data):
         yield from check_person_slots(mechanism, data)
     else:
         yield from mechanism.check(data["epsilon"], data["delta"])
     if ranged:
         yield from check_bought(data)
-    yield from _check_charges(data, times)
-
-
-def _check_charges(data: JSON, times: int) -> Iterator[Finding]:
-    """Check what a log at the start, what is subtracted, and the first phase cost."""
     if "start_certificate" in data:
         yield from check_start(data, _verify_log, times)
     if "adjusted" in data:
@@ -422,7 +428,7 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
     )
     of_log = data["algorithm"] == OF_LOGS and not mechanism.hides_presence
     rows = (PUBLIC_ROWS,) if of_log else ()
-    charges = *stated_of_start(data), *stated_of_before(data), *stated_of_first(data)
+    charges = [text for told, one in GROUPS.items() if told in data for text in one.stated(data)]
     also = (*mechanism.assumptions(), *charges, *rows)
     wrong = wrong_assumptions(said, about, also)
     yield Finding("assumptions", not wrong, "; ".join(wrong) or f"all {len(stated)} are stated")

@@ -129,8 +129,6 @@ def start_entries(certificate: JSON, epsilon: float, times: int = 1) -> JSON:
 
 def stated_of_start(data: JSON) -> tuple[str, ...]:
     """Return what such a certificate must assume."""
-    if "start_certificate" not in data:
-        return ()
     log = float_of(data["start_certificate"]["epsilon"])
     return (started_assumed(log, float_of(data["epsilon_with_start"])),)
 
@@ -157,8 +155,6 @@ def before_entries(name: str, before: float, epsilon: float, times: int = 1) -> 
 
 def stated_of_before(data: JSON) -> tuple[str, ...]:
     """Return what such a certificate must assume."""
-    if "adjusted" not in data:
-        return ()
     before, together = (float_of(data[name]) for name in BEFORE_ENTRIES[1:])
     return (before_assumed(str(data["adjusted"]), before, together),)
 
@@ -194,7 +190,7 @@ def first_entries(rounds: int, parts: Sequence[SideRelease]) -> JSON:
 
 def stated_of_first(data: JSON) -> tuple[str, ...]:
     """Return what such a certificate must assume."""
-    return (first_assumed(data["first_rounds"]),) if "first_parts" in data else ()
+    return (first_assumed(data["first_rounds"]),)
 
 
 def impossible_first(data: JSON) -> Iterator[Finding]:

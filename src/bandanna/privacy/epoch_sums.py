@@ -39,7 +39,7 @@ from bandanna.privacy.epochs import (
     laplace_deviations,
 )
 from bandanna.privacy.noise import with_noise
-from bandanna.privacy.release import Memory, Metrics, Release, ReleasedEpoch, Tally
+from bandanna.privacy.release import Metrics, Release, ReleasedEpoch, Tally
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -228,18 +228,6 @@ class OfEpochs(Release):
             array = getattr(tally.counted(), name)
             array[:] = _whole(saved[name], array.shape)
         return tally
-
-    def suits(self, experts: int, arms: int, mixing: float) -> bool:
-        """Experts cannot be weighed by sums of features."""
-        return False
-
-    def fast(self) -> NamedTuple:
-        """Refuse: ``contextual/simulation.py`` plays epochs."""
-        raise InputError("epochs are not played in batches.")
-
-    def memory(self) -> Memory:
-        """Refuse, as ``fast``."""
-        raise InputError("epochs are not played in batches.")
 
     def seeded(self, stream: Stream) -> OfEpochs:
         """Refuse: there is nothing to repeat."""

@@ -160,25 +160,25 @@ class Release(ABC):
         """Return what is counted for feedback that never came, given the default loss."""
         return units
 
-    @abstractmethod
     def suits(self, experts: int, arms: int, mixing: float) -> bool:
         """Whether experts can be weighed by what it publishes."""
+        return False
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """Return what this release promises for one round's loss."""
 
-    @abstractmethod
     def fast(self) -> NamedTuple:
         """Return the numbers for the compiled form."""
+        raise InputError(f"a {self.name} release has no compiled form.")
 
     def mean_loss(self, published: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean loss, from 0 to 1, that means of what it publishes tell of."""
         return published
 
-    @abstractmethod
     def memory(self) -> Memory:
         """Return what the compiled form counts a batch in: a tally without a name for it."""
+        raise InputError(f"a {self.name} release has no compiled form.")
 
     @abstractmethod
     def seeded(self, stream: Stream) -> Release:

@@ -116,10 +116,7 @@ class VectorLaplaceComposed(VectorMechanism):
         why = (
             f"dp-accounting finds delta {needed:.6g} for {self.experts} Laplace mechanisms together"
         )
-        enough = needed <= delta and delta > 0
-        yield Finding("epsilon", enough, why)
-        if enough:
-            yield from self.no_more(epsilon, delta)
+        yield Finding("epsilon", needed <= delta and delta > 0, why)
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Whether the noise is the paper's, or less would not be enough."""
