@@ -13,8 +13,8 @@ from bandanna._core.streams import Stream
 from bandanna._core.types import InputError
 from bandanna.audits.policies import PolicyAudit, audit_policy, side_door
 from bandanna.policy import Policy
+from bandanna.policy.closing import close
 from bandanna.policy.state import Batch, EligibleArms
-from bandanna.policy.transitions import close
 from bandanna.privacy import LaplaceRelease, SeededRelease
 from tests.soak import mostly_slow, mostly_soak, seeds
 

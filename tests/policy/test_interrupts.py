@@ -16,7 +16,7 @@ import pytest
 import bandanna as bd
 from bandanna.contextual import plays, trees
 from bandanna.contextual import policy as contexts
-from bandanna.policy import Policy, base, policy, runner, state, transitions
+from bandanna.policy import Policy, base, closing, policy, runner, state, transitions
 from bandanna.privacy import VectorRelease, epoch_sums, one_bit, release, sums, vector_sums
 from bandanna.privacy.release import ReleasedEpoch
 from tests.contracts.policies import FOLLOWED, OURS, PRIVATE, advise, make
@@ -25,7 +25,7 @@ from tests.soak import mostly_slow
 FILES = {
     module.__file__
     for module in (
-        *(base, policy, runner, state, transitions),
+        *(base, closing, policy, runner, state, transitions),
         *(epoch_sums, one_bit, release, sums, vector_sums),
         *(contexts, plays, trees),
     )

@@ -11,9 +11,10 @@ import pytest
 import bandanna as bd
 from bandanna.inference import mean_interval, point
 from bandanna.policy import Policy
+from bandanna.policy.closing import rescaled
 from bandanna.policy.codec import learned_to_dict
 from bandanna.policy.facade import policy_from_dict
-from bandanna.policy.transitions import batch_with_room, rescaled
+from bandanna.policy.transitions import batch_with_room
 from bandanna.privacy import LaplaceRelease, OneBitRelease, PlainRelease
 from bandanna.privacy.release import ArmTotals
 from bandanna.privacy.sums import SumRelease

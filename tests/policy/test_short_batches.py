@@ -17,8 +17,9 @@ import pytest
 import bandanna as bd
 from bandanna.learners.steps import CHOSEN
 from bandanna.policy import Policy
+from bandanna.policy.closing import rescaled
 from bandanna.policy.state import Drawn
-from bandanna.policy.transitions import rescaled, within_reach
+from bandanna.policy.transitions import within_reach
 from bandanna.privacy.one_bit import OneBitRelease
 from tests.policy.test_people import UNIT, sums_of, visit
 

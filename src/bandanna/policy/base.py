@@ -28,6 +28,7 @@ from bandanna._core.types import (
     InputError,
     without_frames,
 )
+from bandanna.policy.closing import close
 from bandanna.policy.codec import VERSION, Limits, state_to_dict
 from bandanna.policy.files import OneProcess, write_state
 from bandanna.policy.outcomes import metrics_to_units
@@ -40,7 +41,6 @@ from bandanna.policy.transitions import (
     as_decision,
     batch_for,
     batch_with_room,
-    close,
     decide,
     finish,
     give_up,

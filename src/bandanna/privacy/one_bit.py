@@ -215,7 +215,7 @@ class OneBitRelease(PureRelease):
     def totals(self, seen: ArmTotals) -> Totals:
         """Return how many bits were 1, of how many, and how their mean depends on the mean loss.
 
-        Slots that are missing from a batch count 1/2 (``policy/transitions.py``): the mean of the
+        Slots that are missing from a batch count 1/2 (``policy/closing.py``): the mean of the
         bits then follows the mean loss less strongly. Default losses move it by what they differ
         from 1/2. For batches of different sizes the mean slope and offset are taken, which
         ``docs/theory/answers.md`` allows.

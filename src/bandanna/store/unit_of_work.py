@@ -16,11 +16,12 @@ from bandanna._core.advice import Ticket
 from bandanna._core.grid import feedback_to_units
 from bandanna._core.types import JSON, ArmName, Decision, DecisionError, InputError
 from bandanna.policy.base import BasePolicy
+from bandanna.policy.closing import MIDDLE
 from bandanna.policy.codec import batch_from_dict, counters_to_dict
 from bandanna.policy.outcomes import metrics_to_units
 from bandanna.policy.policy import Policy
 from bandanna.policy.state import Batch, EligibleArms
-from bandanna.policy.transitions import MIDDLE, check_bit
+from bandanna.policy.transitions import check_bit
 from bandanna.privacy.release import Released, ReleasedEpoch
 from bandanna.store.contract import ConflictError, gone, refusals_only
 from bandanna.store.deadlines import AT_ONCE, NEVER, PAGE, Deadlines, due_of
