@@ -34,7 +34,7 @@ class CalibratedMechanism(Mechanism):
 
     @abstractmethod
     def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
-        """Show that there is noise enough."""
+        """Show that there is noise enough, and no more."""
 
     @abstractmethod
     def fits(self, epsilon: float, delta: float) -> bool:
@@ -54,11 +54,13 @@ class CalibratedMechanism(Mechanism):
         if wrong:
             yield Finding(wrong[0], False, "no release has such a number")
             return
-        proof = list(self.prove(epsilon, delta))
-        yield from proof
-        if all(one.holds for one in proof) and not self.fits(epsilon, delta):
-            yield Finding("multiplier", False, "is not the noise of this epsilon and delta")
+        yield from self.prove(epsilon, delta)
         yield from self.check_scales(epsilon)
+
+    def no_more(self, epsilon: float, delta: float) -> Iterator[Finding]:
+        """Refuse the noise of another promise."""
+        if not self.fits(epsilon, delta):
+            yield Finding("multiplier", False, "is not the noise of this epsilon and delta")
 
     def one_loss(self, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of one round."""
@@ -81,6 +83,8 @@ class LaplaceNoise(CalibratedMechanism):
         """Show that there is noise enough, in exact fractions."""
         enough = Fraction(self.multiplier) * Fraction(epsilon) >= 1 - Fraction(1, 2**50)
         yield Finding("multiplier", enough, f"scale times epsilon covers {self.covered}")
+        if enough:
+            yield from self.no_more(epsilon, delta)
         yield Finding("delta", delta == 0, "pure noise needs no delta")
 
     def fits(self, epsilon: float, delta: float) -> bool:
@@ -102,6 +106,8 @@ class GaussianNoise(CalibratedMechanism):
             numeric = gaussian_loss(self.multiplier).get_delta_for_epsilon(epsilon)
             agrees = bool(numeric <= delta * (1.0 + 1e-3))
             yield Finding("epsilon", agrees, f"dp-accounting finds delta {numeric:.6g}")
+        if enough:
+            yield from self.no_more(epsilon, delta)
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Whether there is no more noise than this promise needs."""

@@ -32,14 +32,13 @@ from bandanna.privacy.epochs import (
     PROTECTS,
     SUM_UNITS,
     Deviations,
-    EpochGaussian,
     EpochMechanism,
     Protects,
     gaussian_deviations,
     laplace_deviations,
 )
 from bandanna.privacy.noise import with_noise
-from bandanna.privacy.release import Metrics, Release, ReleasedEpoch, Tally
+from bandanna.privacy.release import Metrics, Release, ReleasedEpoch, Seeded, Tally
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -334,12 +333,7 @@ class EpochRelease(OfEpochs):
     @property
     def mechanism(self) -> EpochMechanism:
         """What the promise rests on."""
-        (kind,) = (
-            kind
-            for kind in EPOCH_MECHANISMS
-            if (kind.both, kind.by_person) == (self.both, self.by_person)
-            and issubclass(kind, EpochGaussian) == self.gaussian
-        )
+        kind = EPOCH_MECHANISMS[self.gaussian, self.both, self.by_person]
         multiplier = (
             gaussian_multiplier(self.epsilon, self.delta) if self.gaussian else 1.0 / self.epsilon
         )
@@ -412,14 +406,13 @@ class EpochRelease(OfEpochs):
         return {"name": self.name} | {one.name: getattr(self, one.name) for one in fields(self)}
 
 
-class SeededEpochs(OfEpochs):
+class SeededEpochs(Seeded[EpochRelease], OfEpochs):
     """The same law from a seeded stream, for simulation; it protects nobody."""
 
     both, scale, product_scale = False, 0.0, 0.0
 
     def __init__(self, release: EpochRelease, stream: Stream) -> None:
-        self._release = release
-        self._stream = stream
+        super().__init__(release, stream)
         self.arms, self.features = release.arms, release.features
         self.both, self.scale = release.both, release.scale
         self.product_scale = release.product_scale
@@ -428,19 +421,12 @@ class SeededEpochs(OfEpochs):
         """Publish an epoch's statistics, with repeatable noise."""
         deviations, gaussian = self._release.deviations, self._release.gaussian
         sums, products = exact.sums.copy(), exact.products.copy()
-        _add_noise(self._stream, sums, np.full(sums.shape[1], deviations.sums), gaussian)
+        _add_noise(self.stream, sums, np.full(sums.shape[1], deviations.sums), gaussian)
         if self.both:
             square = square_pairs(self._release.features)
             scales = np.where(square, deviations.squares, deviations.products)
-            _add_noise(self._stream, products, scales, gaussian)
+            _add_noise(self.stream, products, scales, gaussian)
         return Statistics(products, sums)
-
-    def guarantee(self) -> Guarantee:
-        """Return that nothing is promised."""
-        return no_guarantee(
-            "epoch release with seeded noise",
-            "anyone who knows the seed can subtract the noise; for tests and simulation alone",
-        )
 
 
 class NoRelease(OfEpochs):

@@ -254,10 +254,12 @@ def for_persons(kind: type[EpochMechanism]) -> type[EpochMechanism]:
     return type(f"Person{kind.__name__}", (kind,), made)
 
 
-OF_ROUNDS: tuple[type[EpochMechanism], ...] = (
-    *(EpochGaussian, EpochLaplace, MomentsGaussian, MomentsLaplace),
-)
-EPOCH_MECHANISMS = (*OF_ROUNDS, *map(for_persons, OF_ROUNDS))
+EPOCH_MECHANISMS = {
+    (issubclass(kind, EpochGaussian), kind.both, kind.by_person): kind
+    for of_rounds in (EpochGaussian, EpochLaplace, MomentsGaussian, MomentsLaplace)
+    for kind in (of_rounds, for_persons(of_rounds))
+}
+"""By whether noise is Gaussian, contexts are protected too, and persons are."""
 
 
 def protected(slots: int | None, *, both: bool) -> str:

@@ -39,7 +39,7 @@ for _release in (
 ):
     register(_release)
 
-MECHANISMS.update({mechanism.name: mechanism for mechanism in EPOCH_MECHANISMS})
+MECHANISMS.update({mechanism.name: mechanism for mechanism in EPOCH_MECHANISMS.values()})
 MECHANISMS[MetricsMechanism.name] = MetricsMechanism
 MECHANISMS |= {
     mechanism.name: mechanism for mechanism in (LogMechanism, RatioMechanism, PresenceMechanism)

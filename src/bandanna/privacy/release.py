@@ -216,9 +216,12 @@ class Seeded(Release, Generic[Inner]):
 
     def __init__(self, release: Inner, stream: Stream) -> None:
         self._release = release
-        self._fast = release.fast()
         self.stream = stream
         self.batch = release.batch
+
+    def suits(self, experts: int, arms: int, mixing: float) -> bool:
+        """Ask the release inside."""
+        return self._release.suits(experts, arms, mixing)
 
     def guarantee(self) -> Guarantee:
         """Return that nothing is promised."""
@@ -229,7 +232,7 @@ class Seeded(Release, Generic[Inner]):
 
     def fast(self) -> NamedTuple:
         """Return the numbers of the release inside."""
-        return self._fast
+        return self._release.fast()
 
     def to_dict(self) -> JSON:
         """Refuse: release randomness is never saved."""

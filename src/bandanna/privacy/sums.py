@@ -200,7 +200,7 @@ class SeededRelease(Seeded[SumRelease], SumRelease):
 
     def __init__(self, release: SumRelease, stream: Stream) -> None:
         super().__init__(release, stream)
-        self.squares = release.squares
+        self._fast, self.squares = release.fast(), release.squares
 
     def release(self, total: int, size: int | None = None) -> float:
         """Publish a batch's sum with seeded noise."""

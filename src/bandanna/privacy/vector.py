@@ -116,7 +116,10 @@ class VectorLaplaceComposed(VectorMechanism):
         why = (
             f"dp-accounting finds delta {needed:.6g} for {self.experts} Laplace mechanisms together"
         )
-        yield Finding("epsilon", needed <= delta and delta > 0, why)
+        enough = needed <= delta and delta > 0
+        yield Finding("epsilon", enough, why)
+        if enough:
+            yield from self.no_more(epsilon, delta)
 
     def fits(self, epsilon: float, delta: float) -> bool:
         """Whether the noise is the paper's, or less would not be enough."""

@@ -192,10 +192,6 @@ class EstimateRelease(Release):
     def release(self, sums: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
         """Publish a batch's sums; ``scale`` is the largest that its rounds asked for."""
 
-    @abstractmethod
-    def fast(self) -> FastVector:
-        """Return the numbers for the compiled form."""
-
     def memory(self) -> EstimateMemory:
         """Return a memory with a sum for every expert."""
         sums = np.zeros(self.experts, dtype=np.int64)
@@ -235,16 +231,8 @@ class SeededVectorRelease(Seeded[EstimateRelease], EstimateRelease):
         super().__init__(release, stream)
         self.experts = release.experts
 
-    def suits(self, experts: int, arms: int, mixing: float) -> bool:
-        """Ask the release inside."""
-        return self._release.suits(experts, arms, mixing)
-
     def release(self, sums: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
         """Publish a batch's sums with seeded noise."""
         out = np.empty(sums.size)
         noisy_vector_once(self._release.fast(), sums, scale, self.stream, out)
         return out
-
-    def fast(self) -> FastVector:
-        """Return the numbers of the release inside."""
-        return self._release.fast()
