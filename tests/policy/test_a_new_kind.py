@@ -108,7 +108,7 @@ class Survey(BasePolicy):
 
     def _open_batch(self, among: EligibleArms | None) -> Batch:
         drawn = Drawn(choice=0, importance=1.0, size=SIZE, credited=0, chance=None)
-        return open_batch(self._parts, self._state, drawn, self._parts.release.start())
+        return open_batch(self._parts, self._state, drawn)
 
     def _teach(self, batch: Batch, released: Released | None) -> None:
         assert isinstance(released, float)

@@ -289,7 +289,7 @@ class PrivateContextual(BasePolicy):
     def _open_batch(self, among: EligibleArms | None) -> Batch:
         size, tally = self._parts.runner.open(self._state.batches)
         drawn = Drawn(choice=0, importance=1.0, size=size, credited=0, chance=None)
-        return open_batch(self._parts, self._state, drawn, tally)
+        return open_batch(self._parts, self._state, drawn, tally=tally)
 
     def _teach(self, batch: Batch, released: Released | None) -> None:
         if released is not None:

@@ -268,13 +268,11 @@ class Policy(Diagnostics):
             return self._open_first(self._parts.first)
         if self._parts.runner.phases:
             behind = least * self._state.rounds - self._state.control_rounds
-            planned = self._parts.runner.open_phase(control if least > 0.0 else None, least, behind)
+            kept = control if least > 0.0 else None
+            drawn, phase = self._parts.runner.open_phase(kept, least, behind)
             if control is not None:
-                self._state.control_rounds += int(planned[2].planned[control])
-            size, memo, phase = planned
-            lead = int(phase.planned.argmax())
-            drawn, tally = Drawn(lead, memo, size, lead, None), self._parts.release.start_phase()
-            return open_batch(self._parts, self._state, drawn, tally, phase=phase)
+                self._state.control_rounds += int(phase.planned[control])
+            return open_batch(self._parts, self._state, drawn, phase=phase)
         due = least * (self._state.rounds + 1) - self._state.control_rounds
         if control is not None and due > 0.0 and (among is None or control in among):
             return self._open_for_control(control, due, among)
@@ -282,7 +280,8 @@ class Policy(Diagnostics):
         if people is not None and drawn.size and self.spec.per_person is not None:
             left = people.with_slots_left(self.spec.per_person)
             drawn = within_reach(drawn, left, self.batch)
-        return self._begin_batch(drawn._replace(size=drawn.size or self.batch), among)
+        drawn = drawn._replace(size=drawn.size or self.batch)
+        return open_batch(self._parts, self._state, drawn, among)
 
     def _open_first(self, first: FirstPhase) -> Batch:
         """Open the phase that finds how outcomes are counted; its learner learns nothing of it."""
@@ -293,12 +292,7 @@ class Policy(Diagnostics):
             self._state.control_rounds += int(planned[self._control])
         phase = draw_phase(planned, self._state.stream)
         drawn = Drawn(self.active[0], NOT_LEARNED, first.rounds, self.active[0], None)
-        tally = self._parts.release.start_phase()
-        return open_batch(self._parts, self._state, drawn, tally, phase=phase)
-
-    def _begin_batch(self, drawn: Drawn, among: EligibleArms | None) -> Batch:
-        tally = self._parts.release.start(drawn.size)
-        return open_batch(self._parts, self._state, drawn, tally, among)
+        return open_batch(self._parts, self._state, drawn, phase=phase)
 
     @property
     def _control(self) -> int | None:
@@ -320,7 +314,7 @@ class Policy(Diagnostics):
             size = min(longest, max(size, math.ceil(due)))
         self._state.control_rounds += size
         drawn = Drawn(control, NOT_LEARNED, size, control, None)
-        return self._begin_batch(drawn, among)
+        return open_batch(self._parts, self._state, drawn, among)
 
     def _guard(self, batch: Batch) -> None:
         """Retire arms that are further from the control than a guardrail allows."""
@@ -364,9 +358,7 @@ class Policy(Diagnostics):
         if released is None or (estimates and not told):
             runner.take_back(batch.credited, batch.importance)
         elif batch.phase is not None:
-            means = np.array([one.mean for one in told])
-            counts = {one.arm: one.losses for one in told}
-            runner.learn_phase(batch.importance, counts, means, self._squares_of(batch))
+            runner.learn_phase(batch.importance, told, self._squares_of(batch))
         else:
             value, rounds = released, batch.size
             if estimates:

@@ -20,7 +20,7 @@ regret. A learner that ranks arms by what it knows of each one ranks those that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -57,7 +57,7 @@ from bandanna.learners.steps import (
     update,
 )
 from bandanna.policy.parts import Recipe, follows_experts, weighs_in_batches
-from bandanna.policy.state import NOT_LEARNED, Drawn, EligibleArms, Phase, State
+from bandanna.policy.state import NOT_LEARNED, Drawn, EligibleArms, Phase, State, Told
 from bandanna.privacy.release import Values
 
 
@@ -323,10 +323,29 @@ class Runner:
         assert self._learner is not None
         assert play.state is not None
         chances = self._learner.chances(play.state)
-        if chances is not None:
-            return _draw_renormalised(self._open, play, stream, among, chances)
-        drawn = _draw_ranked(self._open, play, stream, among, self._learner.per_arm)
-        return Drawn(*drawn, drawn[0], self._chance_of(drawn[1]))
+        if chances is None:
+            return self._draw_ranked(play, among)
+        shares = chances[list(among)]
+        whole = float(shares.sum())
+        # Probabilities may be too small for floating point: then nothing is known of these arms.
+        shares = shares / whole if whole > 0.0 else np.full(len(among), 1.0 / len(among))
+        credited, importance, size = self._open(play, stream)
+        # If what was drawn may not be played, an arm that may be is drawn in its stead.
+        choice = credited if credited in among else among[pick_once(shares, stream)]
+        return Drawn(choice, importance, size, credited, float(shares[among.index(choice)]))
+
+    def _draw_ranked(self, play: PlayArm, among: EligibleArms) -> Drawn:
+        """Let a learner rank some arms: it sees a state that holds these alone."""
+        assert self._learner is not None
+        assert isinstance(play.state, tuple)
+        arms = list(among)
+        arrays = {name: getattr(play.state, name) for name in self._learner.per_arm}
+        part = play.state._replace(**{name: array[arms] for name, array in arrays.items()})
+        position, importance, size = self._open(play._replace(state=part), self._stream)
+        for name, array in arrays.items():  # what drawing changed
+            array[arms] = getattr(part, name)
+        arm = among[position]
+        return Drawn(arm, importance, size, arm, self._chance_of(importance))
 
     def choose(
         self, choice: int, advice: Advice | None, among: EligibleArms | None
@@ -367,8 +386,8 @@ class Runner:
 
     def open_phase(
         self, control: int | None = None, least: float = 0.0, behind: float = 0.0
-    ) -> tuple[int, float, Phase]:
-        """Plan a phase and draw the order of its arms; returns its size and what goes with it.
+    ) -> tuple[Drawn, Phase]:
+        """Plan a phase and draw the order of its arms.
 
         The ``control`` keeps a share of its rounds, and makes up for those by which it is behind.
         The others give them up evenly. Of a batch of one arm in which it takes that arm's place
@@ -385,7 +404,8 @@ class Runner:
             if memo > 0.0 and 2.0 * planned[control] >= size > 2.0 * own:
                 self.take_back(self._arms[0], memo)
                 memo = NOT_LEARNED
-        return size, memo, draw_phase(planned, stream)
+        lead = int(planned.argmax())
+        return Drawn(lead, memo, size, lead, None), draw_phase(planned, stream)
 
     def draw_any(self, phase: Phase, among: EligibleArms | None) -> tuple[int, float]:
         """Draw an arm where none of the eligible ones is left: by shares, or evenly."""
@@ -397,21 +417,15 @@ class Runner:
         at = pick_once(weights, self._stream)
         return arms[at], float(weights[at])
 
-    def learn_phase(
-        self,
-        memo: float,
-        counts: dict[int, int],
-        released: NDArray[np.float64],
-        squares: Mapping[int, float],
-    ) -> None:
+    def learn_phase(self, memo: float, told: Sequence[Told], squares: Mapping[int, float]) -> None:
         """Learn from what a phase released; of retired arms there is nothing to learn any more."""
         rounds, values = np.zeros(len(self._arms)), np.zeros(len(self._arms))
         squared = np.full(len(self._arms), np.nan)
-        for (arm, count), value in zip(counts.items(), released, strict=True):
-            if arm in self._arms:
-                at = self._arms.index(arm) if self._some_retired else arm
-                rounds[at], values[at] = count, value
-                squared[at] = squares.get(arm, np.nan)
+        for one in told:
+            if one.arm in self._arms:
+                at = self._arms.index(one.arm) if self._some_retired else one.arm
+                rounds[at], values[at] = one.losses, one.mean
+                squared[at] = squares.get(one.arm, np.nan)
         learn_phase_once(self._play.params, self._play.state, memo, rounds, values, squared)
 
     def adjust_phase(self, planned: int, had: int) -> None:
@@ -505,37 +519,3 @@ class Runner:
         if learner is None:
             return False
         return learner.phases or learner.ranks or self.chances() is not None
-
-
-Open = Callable[[Play, Stream], tuple[int, float, int]]
-
-
-def _draw_renormalised(
-    opened: Open, play: Play, stream: Stream, among: EligibleArms, chances: NDArray[np.float64]
-) -> Drawn:
-    """Draw an arm; if it may not be played, draw one that may be, in its stead."""
-    shares = chances[list(among)]
-    whole = float(shares.sum())
-    # Probabilities may be too small for floating point: then nothing is known of these arms.
-    shares = shares / whole if whole > 0.0 else np.full(len(among), 1.0 / len(among))
-    credited, importance, size = opened(play, stream)
-    choice = credited if credited in among else among[pick_once(shares, stream)]
-    return Drawn(choice, importance, size, credited, float(shares[among.index(choice)]))
-
-
-def _draw_ranked(
-    opened: Open,
-    play: PlayArm | FollowExpert,
-    stream: Stream,
-    among: EligibleArms,
-    per_arm: tuple[str, ...],
-) -> tuple[int, float, int]:
-    """Let a learner rank some arms: it sees a state that holds these alone."""
-    assert isinstance(play.state, tuple)
-    arms = list(among)
-    arrays = {name: getattr(play.state, name) for name in per_arm}
-    part = play.state._replace(**{name: array[arms] for name, array in arrays.items()})
-    position, importance, size = opened(play._replace(state=part), stream)
-    for name, array in arrays.items():  # what drawing changed
-        array[arms] = getattr(part, name)
-    return among[position], importance, size

@@ -207,11 +207,14 @@ def open_batch(
     parts: Parts[Chooser],
     state: State,
     drawn: Drawn,
-    tally: Tally,
     among: EligibleArms | None = None,
     phase: Phase | None = None,
+    tally: Tally | None = None,
 ) -> Batch:
     """Open a batch. Its number is used up first, so that no interrupt gives it out twice."""
+    if tally is None:
+        release = parts.release
+        tally = release.start(drawn.size) if phase is None else release.start_phase()
     number = state.batches
     state.batches = number + 1
     if parts.columns is not None:
