@@ -41,7 +41,7 @@ def test_noise_forgotten_on_one_arms_sum_is_found(monkeypatch: pytest.MonkeyPatc
         sums = {arm: tuple(pair) for arm, pair in self._sums.items()}
         most = max(sums, key=lambda arm: sums[arm][1])  # the arm with most rounds in the phase
         total, count = sums[most]
-        values = publish(self)
+        values = np.asarray(publish(self))
         values[sorted(sums).index(most)] = total / (count * 2**20)
         return values
 
@@ -54,11 +54,11 @@ def test_a_sum_released_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     publish = SumTally.publish
 
     def again(self: SumTally) -> np.ndarray:
-        sums = {arm: list(pair) for arm, pair in (self._sums or {}).items()}
-        values = [publish(self)]
+        sums = dict(self._sums or {})
+        values = [np.asarray(publish(self))]
         for _ in range(15):
-            self._sums = {arm: list(pair) for arm, pair in sums.items()}
-            values.append(publish(self))
+            self._sums = dict(sums)
+            values.append(np.asarray(publish(self)))
         return np.asarray(np.mean(values, axis=0))
 
     monkeypatch.setattr(SumTally, "publish", again)

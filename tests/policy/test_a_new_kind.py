@@ -37,7 +37,7 @@ class Noes(Tally):
     def __init__(self, release: LaplaceRelease) -> None:
         self._release, self._count = release, 0
 
-    def add(self, units: int, ticket: Ticket | None = None, *about: object) -> None:  # type: ignore[override]
+    def add(self, units: int, ticket: Ticket | None = None, *about: object) -> None:
         self._count += units > UNIT // 2
 
     def publish(self) -> float:

@@ -204,8 +204,9 @@ def test_nothing_is_left_in_a_closed_batch() -> None:
     policy.on_release = lambda batch, released: kept.append(batch)
     feed(policy, 2, {"A": 1.0, "B": 1.0})
     assert kept[0].metrics == {}
-    assert kept[0].tally._sums is None
-    assert kept[0].tally._further == {}
+    tally = kept[0].tally
+    assert isinstance(tally, SumTally)
+    assert (tally._sums, tally._further) == (None, {})
 
 
 @pytest.mark.parametrize("people", [False, True])

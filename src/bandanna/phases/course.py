@@ -28,9 +28,9 @@ from bandanna.policy.facade import PrivateBandit
 from bandanna.policy.policy import Policy
 from bandanna.policy.promises import Exposed
 from bandanna.policy.state import Batch
-from bandanna.privacy.columns import Column
 from bandanna.privacy.composition import slot_for
 from bandanna.privacy.release import Released
+from bandanna.privacy.sums import Column
 from bandanna.scorecard.health import ALARM, ratio_chance
 from bandanna.scorecard.view import Check
 from bandanna.warehouse.source import duration

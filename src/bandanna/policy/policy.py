@@ -38,8 +38,9 @@ from bandanna.policy.transitions import (
     within_reach,
 )
 from bandanna.privacy import Release
-from bandanna.privacy.columns import LOSS, Column
+from bandanna.privacy.columns import LOSS
 from bandanna.privacy.release import Released, ReleasedEpoch
+from bandanna.privacy.sums import Column
 from bandanna.spec import Spec, arm_names
 
 

@@ -192,6 +192,10 @@ class EstimateRelease(Release):
     def release(self, sums: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
         """Publish a batch's sums; ``scale`` is the largest that its rounds asked for."""
 
+    @abstractmethod
+    def fast(self) -> FastVector:
+        """Return the numbers for the compiled form."""
+
     def memory(self) -> EstimateMemory:
         """Return a memory with a sum for every expert."""
         sums = np.zeros(self.experts, dtype=np.int64)
@@ -234,5 +238,9 @@ class SeededVectorRelease(Seeded[EstimateRelease], EstimateRelease):
     def release(self, sums: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
         """Publish a batch's sums with seeded noise."""
         out = np.empty(sums.size)
-        noisy_vector_once(self._release.fast(), sums, scale, self.stream, out)
+        noisy_vector_once(self.fast(), sums, scale, self.stream, out)
         return out
+
+    def fast(self) -> FastVector:
+        """Return the numbers of the release inside."""
+        return self._release.fast()
