@@ -9,7 +9,7 @@ stated". Nothing is guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
@@ -81,6 +81,13 @@ NOT_COVERED = (
     "not",
     "how long computations take, and the memory of the computer that runs them",
 )
+
+
+DERIVED = {
+    *("In odds", "Strength", "Epsilon for one person's", "Not hidden"),
+    *("Verification", "Post-processing"),
+}
+"""Fields that follow from a certificate; others are in it."""
 
 
 class Entry(NamedTuple):
@@ -188,6 +195,9 @@ def make_card(
     def stated(name: str, question: str) -> Entry:
         return Entry(name, given.get(question, NOT_STATED), "stated" if question in given else "")
 
+    policy = f"{certificate['policy']} ({certificate['algorithm']})"
+    good = "the guarantee follows from the certificate's numbers: bandanna verify said yes"
+    assumed = (*certificate["assumptions"], *certificate.get("range_assumptions", ()))
     entries = {
         "Deployment": (
             stated("Curator", "curator"),
@@ -196,29 +206,20 @@ def make_card(
             stated("In use since", "date"),
             stated("People", "subjects"),
             stated("Feedback", "feedback"),
-            Entry("Software", str(certificate["software"]), "certificate"),
-            Entry("Policy", f"{certificate['policy']} ({certificate['algorithm']})", "certificate"),
+            *_entries([("Software", certificate["software"]), ("Policy", policy)]),
         ),
-        "Privacy guarantee": _guarantee(certificate, spent),
+        "Privacy guarantee": _entries(_guarantee(certificate, spent)),
         **({} if ledger is None else {"All releases about these people": _together(ledger)}),
-        "Model and mechanism": _mechanism(certificate),
-        "What is not covered": (
-            *(Entry("Not hidden", text, "derived") for text in _not_hidden(certificate)),
-            *(Entry("Assumed", str(text), "certificate") for text in certificate["assumptions"]),
-            *(
-                Entry("Assumed", str(text), "certificate")
-                for text in certificate.get("range_assumptions", ())
-            ),
+        "Model and mechanism": _entries(_mechanism(certificate)),
+        "What is not covered": _entries(
+            [("Not hidden", text) for text in _not_hidden(certificate)]
+            + [("Assumed", text) for text in assumed]
         ),
         "Operation": (
             stated("Who sees feedback before noise", "sees"),
             stated("Retention", "retention"),
             stated("Rationale", "rationale"),
-            Entry(
-                "Verification",
-                "the guarantee follows from the certificate's numbers: bandanna verify said yes",
-                "derived",
-            ),
+            *_entries([("Verification", good)]),
             stated("Reviews and audits", "review"),
             stated("Contact", "contact"),
         ),
@@ -284,70 +285,64 @@ def _spent(certificate: JSON) -> Guarantee:
     return Guarantee(epsilon, certificate["delta"], "", "central", "", "")
 
 
-def _guarantee(certificate: JSON, spent: Guarantee) -> tuple[Entry, ...]:
+def _entries(fields: Iterable[tuple[str, object]]) -> tuple[Entry, ...]:
+    """Return fields that are in a certificate, or follow from it."""
+    sources = {True: "derived", False: "certificate"}
+    return tuple(Entry(name, str(text), sources[name in DERIVED]) for name, text in fields)
+
+
+def _guarantee(certificate: JSON, spent: Guarantee) -> Iterator[tuple[str, object]]:
+    """Yield what is promised."""
     epsilon, delta = spent.epsilon, spent.delta
     persons = _per_person(certificate) is not None
     joint = "joint " if _joint(certificate) else ""
     flavour = f"{'approximate' if delta else 'pure'} {joint}differential privacy"
-    entries = [
-        Entry("Flavour", f"{flavour}, adaptive and against any prior knowledge", "certificate"),
-        Entry("Unit of privacy", _unit(certificate), "certificate"),
-        Entry("Neighbours", str(certificate["protects"]), "certificate"),
-        Entry("Epsilon", plain(certificate["epsilon"]), "certificate"),
-        Entry("Delta", plain(delta), "certificate"),
-    ]
+    yield "Flavour", f"{flavour}, adaptive and against any prior knowledge"
+    yield "Unit of privacy", _unit(certificate)
+    yield "Neighbours", certificate["protects"]
+    yield "Epsilon", plain(certificate["epsilon"])
+    yield "Delta", plain(delta)
     if "range_epsilon" in certificate:
-        entries += [
-            Entry("Epsilon of the range", plain(certificate["range_epsilon"]), "certificate"),
-            Entry("Epsilon with the range", plain(epsilon), "certificate"),
-        ]
+        yield "Epsilon of the range", plain(certificate["range_epsilon"])
+        yield "Epsilon with the range", plain(epsilon)
     if certificate["mechanism"] == "log-answer":
-        spent_on = [("sums", certificate["sums_epsilon"])]
-        spent_on += [(part["what"], part["epsilon"]) for part in certificate["parts"]]
-        shown = ", ".join(f"{what} {plain(each)}" for what, each in spent_on)
-        entries.append(Entry("Spent on", shown, "certificate"))
+        sums = {"what": "sums", "epsilon": certificate["sums_epsilon"]}
+        yield "Spent on", _parts([sums, *certificate["parts"]])
     if "start_certificate" in certificate:
-        log = plain(certificate["start_certificate"]["epsilon"])
-        entries += [
-            Entry("Epsilon of the log it starts from", log, "certificate"),
-            Entry("Epsilon for people in the log and the run", plain(epsilon), "certificate"),
-        ]
+        log = certificate["start_certificate"]["epsilon"]
+        yield "Epsilon of the log it starts from", plain(log)
+        yield "Epsilon for people in the log and the run", plain(epsilon)
     if "first_parts" in certificate:
-        parts = [f"{one['what']} {plain(one['epsilon'])}" for one in certificate["first_parts"]]
-        entries.append(Entry("Spent in the first phase on", ", ".join(parts), "certificate"))
+        yield "Spent in the first phase on", _parts(certificate["first_parts"])
     if "adjusted" in certificate:
-        entries.append(
-            Entry("Subtracted from outcomes", str(certificate["adjusted"]), "certificate")
-        )
+        yield "Subtracted from outcomes", certificate["adjusted"]
         if before := certificate["before_epsilon"]:
-            entries += [
-                Entry("Epsilon of earlier feedback in it", plain(before), "certificate"),
-                Entry("Epsilon for that earlier feedback", plain(epsilon), "certificate"),
-            ]
+            yield "Epsilon of earlier feedback in it", plain(before)
+            yield "Epsilon for that earlier feedback", plain(epsilon)
     plus = f", plus {plain(delta)}" if delta else ""
-    entries.append(
-        Entry(
-            "In odds",
-            f"the probability of anything that is seen is at most {_factor(epsilon)} times what it "
-            f"is with any other value of the unit{plus}; a guess between two equally likely values "
-            f"is right at most {percent_up(spent.guess)} of the time, where 50% is no information",
-            "derived",
-        )
+    yield (
+        "In odds",
+        f"the probability of anything that is seen is at most {_factor(epsilon)} times what it "
+        f"is with any other value of the unit{plus}; a guess between two equally likely values "
+        f"is right at most {percent_up(spent.guess)} of the time, where 50% is no information",
     )
     if epsilon > WEAK_EPSILON:
-        entries.append(Entry("Strength", "weak: epsilon is above 3", "derived"))
+        yield "Strength", "weak: epsilon is above 3"
     limits = "none is enforced: a person with several rounds has a weaker guarantee, below"
     if persons:
         each = "each in a batch of its own; a slot counts the mean of its rounds once"
         if _in_epochs(certificate):
             each = "once in each"
         limits = f"{_slots(certificate)} a person, {each}; what a person says beyond is not used"
-    entries.append(Entry("Contribution limits", limits, "certificate"))
+    yield "Contribution limits", limits
     if not persons:
         shown = ", ".join(f"{k} rounds {plain(_grouped(spent, k).epsilon)}" for k in (2, 5, 10))
-        entries.append(Entry("Epsilon for one person's", shown, "derived"))
-    entries.append(Entry("Composition", str(certificate["because"]), "certificate"))
-    return tuple(entries)
+        yield "Epsilon for one person's", shown
+    yield "Composition", certificate["because"]
+
+
+def _parts(parts: Iterable[JSON]) -> str:
+    return ", ".join(f"{one['what']} {plain(one['epsilon'])}" for one in parts)
 
 
 def _together(ledger: JSON) -> tuple[Entry, ...]:
@@ -391,33 +386,25 @@ def _batches(certificate: JSON) -> str:
     return f"{batches_in_words(certificate['batch'])}, each released once"
 
 
-def _mechanism(certificate: JSON) -> tuple[Entry, ...]:
+def _mechanism(certificate: JSON) -> Iterator[tuple[str, object]]:
+    """Yield how noise is added, and to what."""
     device = certificate["mechanism"] == "device-bit"
     model = {
         "central": "central: feedback is collected before noise is added",
         "local": "every value is released by itself, with its own noise"
         + (", on the person's device" if device else "; the operator sees it before"),
     }
+    name = str(certificate["mechanism"])
     low, high = plain(certificate["loss_low"]), plain(certificate["loss_high"])
     bought = "range_epsilon" in certificate or bool(certificate.get("bounds"))
     chosen = "chosen privately from people's values" if bought else "public"
-    law: str = (
-        LAWS.get(str(certificate["mechanism"]).removesuffix("-person")) or certificate["mechanism"]
-    )
-    return (
-        Entry("Trust model", model[certificate["model"]], "certificate"),
-        Entry("Mechanism", law, "certificate"),
-        Entry("Batches", _batches(certificate), "certificate"),
-        Entry(
-            "Data domain", f"losses from {low} to {high}, a range that is {chosen}", "certificate"
-        ),
-        Entry(
-            "Randomness",
-            f"{certificate['sampler']} ({certificate['sampler_version']}), exact, in integers",
-            "certificate",
-        ),
-        Entry("Post-processing", "decisions and results use released values alone", "derived"),
-    )
+    sampler = f"{certificate['sampler']} ({certificate['sampler_version']})"
+    yield "Trust model", model[certificate["model"]]
+    yield "Mechanism", LAWS.get(name.removesuffix("-person"), name)
+    yield "Batches", _batches(certificate)
+    yield "Data domain", f"losses from {low} to {high}, a range that is {chosen}"
+    yield "Randomness", f"{sampler}, exact, in integers"
+    yield "Post-processing", "decisions and results use released values alone"
 
 
 def _grouped(spent: Guarantee, size: int) -> Guarantee:
