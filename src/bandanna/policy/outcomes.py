@@ -146,40 +146,48 @@ def metric_known(
     if metrics is None or metric not in metrics.names:
         known = ", ".join(map(repr, () if metrics is None else metrics.names))
         raise InputError(f"there is no metric {metric!r}; there are {known}.")
-    column = columns.index(1 + metrics.names.index(metric), square=False)
-    assert column is not None, "every metric has its sum"
-    seen = {arm: totals[column] for arm, totals in state.column_totals.items()}
-    phases = [
-        [(arm, count, means[column]) for arm, count, means in phase]
-        for phase in state.column_phases
-    ]
     value = 1 + metrics.names.index(metric)
+    column = released_of(columns, state, value, square=False)
+    assert column is not None, "every metric has its sum"
     spreads = None if proved else spreads_of(columns, state, value)
-    return known_of(names, metrics.each, seen, phases, spreads)
+    return known_of(names, metrics.each, *column, spreads)
+
+
+Released = tuple[dict[int, ArmTotals], list[list[tuple[int, int, float]]]]
+"""Of one column: what was released of each arm in all, and phase by phase."""
+
+
+def released_of(
+    columns: Columns | None, state: State, value: int, *, square: bool
+) -> Released | None:
+    """Return what was released of a column; None where there is none."""
+    at = None if columns is None else columns.index(value, square=square)
+    if at is None:
+        return None
+    phases = [[(arm, n, means[at]) for arm, n, means in phase] for phase in state.column_phases]
+    return {arm: totals[at] for arm, totals in state.column_totals.items()}, phases
 
 
 def square_bounds(
     columns: Columns | None, state: State, scale: float, budget: ErrorBudget
 ) -> dict[int, float] | None:
     """Return what each arm's mean square is at most; None where none were released."""
-    column = None if columns is None else columns.index(LOSS, square=True)
+    column = released_of(columns, state, LOSS, square=True)
     if column is None:
         return None
-    known = {arm: totals[column] for arm, totals in state.column_totals.items()}
     return {
         arm: most_square(scale, one.total, one.rounds, one.batches, budget.square(arm))
-        for arm, one in known.items()
+        for arm, one in column[0].items()
     }
 
 
 def spreads_of(columns: Columns | None, state: State, value: int = LOSS) -> Spreads | None:
     """Return what was released of how much a value of rounds varies; None where nothing was."""
-    column = None if columns is None else columns.index(value, square=True)
+    column = released_of(columns, state, value, square=True)
     if column is None:
         return None
-    seen = {arm: totals[column] for arm, totals in state.column_totals.items()}
-    phases = [{one.arm: one.means[column] for one in phase} for phase in state.column_phases]
-    return Spreads(seen, phases)
+    seen, phases = column
+    return Spreads(seen, [{arm: mean for arm, _, mean in phase} for phase in phases])
 
 
 def turned_over(known: Known) -> Known:

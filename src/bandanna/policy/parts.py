@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from bandanna._core import checks
 from bandanna._core.checks import MAX_EPSILON
 from bandanna._core.documents import to_text
 from bandanna._core.start import Start, StartArm
-from bandanna._core.types import JSON, ArmName, InputError
+from bandanna._core.types import JSON, InputError
 from bandanna.algorithms import (
     AUTO,
     STEADY,
@@ -53,9 +53,6 @@ from bandanna.theory.stationary import LONGEST, RACE, dp_klucb, race
 from bandanna.theory.tsallis import default_one_bit_batch
 from bandanna.theory.tuning import Tuning, named_learner, paper_batch
 from bandanna.theory.tuning import release as release_by_name
-
-if TYPE_CHECKING:
-    pass
 
 Part = TypeVar("Part")
 
@@ -159,14 +156,11 @@ def _started(recipe: Recipe, spec: Spec, start: Start) -> Recipe:
         )
     at_start = start.of(spec.arms)
     if not at_start:
-        logged, own = (", ".join(map(repr, some)) for some in (_names_of(start), spec.arms))
+        logged = ", ".join(repr(arm.name) for arm in start.arms)
+        own = ", ".join(map(repr, spec.arms))
         raise InputError(f"no arm of the log that start_from= is about, {logged}, is one of {own}.")
     prior = [list(_prior_of(at_start.get(arm), start)) for arm in range(len(spec.arms))]
     return _with_learner(recipe, prior=prior)
-
-
-def _names_of(start: Start) -> list[ArmName]:
-    return [arm.name for arm in start.arms]
 
 
 def _prior_of(arm: StartArm | None, start: Start) -> PriorArm:

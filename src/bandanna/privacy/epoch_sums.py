@@ -384,18 +384,12 @@ class EpochRelease(OfEpochs):
         law = "Gaussian" if self.gaussian else "Laplace"
         what = "sums of outcomes" + (" and products of features" if self.both else "")
         mechanism = self.mechanism
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            protects=mechanism.protected("", None),
-            model="central",
-            mechanism=f"discrete {law} noise on {what} of {self.features} features and "
-            f"{self.arms} arms, once an epoch, of deviation {self.scale:.4g}",
-            because=mechanism.reasons[0],
-            assumptions=mechanism.assumptions(),
-            facts=mechanism.facts(),
-            unit="person" if self.by_person else "round",
+        words = (
+            f"discrete {law} noise on {what} of {self.features} features and {self.arms} arms, "
+            f"once an epoch, of deviation {self.scale:.4g}"
         )
+        protects = mechanism.protected("", None)
+        return mechanism.promise(self.epsilon, words, protects, self.delta)
 
     def seeded(self, stream: Stream) -> SeededEpochs:
         """Return the same release with repeatable noise, which protects nobody."""

@@ -10,7 +10,7 @@ Every part is released once, by one of two mechanisms, and their epsilons add up
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
@@ -31,7 +31,7 @@ from bandanna.privacy.mechanism import (
 )
 from bandanna.privacy.moments import pure_loss
 from bandanna.privacy.noise import with_noise
-from bandanna.privacy.parts import PartedMechanism, added_up, is_epsilon
+from bandanna.privacy.parts import PartedMechanism, is_epsilon
 from bandanna.privacy.statements import POST_PROCESSING, frozen_assumed
 
 if TYPE_CHECKING:
@@ -219,9 +219,4 @@ def with_parts(
         frozen,
     )
     listed = "; ".join(f"{part.what} (epsilon {plain(part.epsilon)})" for part in parts)
-    promise = law.promise(
-        added_up([sums.epsilon, *(part.epsilon for part in parts)]),
-        f"{sums.mechanism} (epsilon {plain(sums.epsilon)}); and {listed}",
-        sums.protects,
-    )
-    return replace(promise, assumptions=(*sums.assumptions, *law.assumptions()))
+    return law.joined(sums, (part.epsilon for part in parts), listed)

@@ -138,6 +138,22 @@ class Mechanism(ABC):
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of a person behind several rounds."""
 
+    def promise(
+        self, epsilon: float, words: str, protects: str = PROTECTED, delta: float = 0.0
+    ) -> Guarantee:
+        """Return the guarantee of an epsilon, and a delta, that are proved."""
+        return Guarantee(
+            epsilon=epsilon,
+            delta=delta,
+            protects=protects,
+            model=self.model,
+            mechanism=words,
+            because=self.reasons[0],
+            assumptions=self.assumptions(),
+            facts=self.facts(),
+            unit="round" if self.per_person is None else "person",
+        )
+
     @classmethod
     def sampler_version(cls) -> str:
         """Return the version of what draws the noise."""
@@ -187,19 +203,6 @@ class PureMechanism(Mechanism):
     @abstractmethod
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove the promise in exact arithmetic."""
-
-    def promise(self, epsilon: float, words: str, protects: str = PROTECTED) -> Guarantee:
-        """Return the guarantee of an epsilon that is proved."""
-        return Guarantee(
-            epsilon=epsilon,
-            delta=0.0,
-            protects=protects,
-            model=self.model,
-            mechanism=words,
-            because=self.reasons[0],
-            assumptions=self.assumptions(),
-            facts=self.facts(),
-        )
 
     def check(self, epsilon: float, delta: float) -> Iterator[Finding]:
         """Prove the promise, and ask dp-accounting, which shares no code with us."""

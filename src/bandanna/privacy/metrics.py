@@ -32,7 +32,7 @@ from bandanna.privacy.mechanism import (
     is_range,
 )
 from bandanna.privacy.one_bit import OneBitMechanism
-from bandanna.privacy.parts import PartedMechanism, added_up, is_epsilon
+from bandanna.privacy.parts import PartedMechanism, is_epsilon
 from bandanna.privacy.statements import POST_PROCESSING
 
 OUTCOMES: Mapping[str, type[PureMechanism]] = {
@@ -193,14 +193,8 @@ class MetricsRelease:
         listed = ", ".join(self.ranges)
         beside = " and on the squares beside it" if self.squares else ""
         words = (
-            f"{outcome.mechanism} (epsilon {plain(outcome.epsilon)}); and for each of the "
-            f"metrics {listed} discrete Laplace noise of scale {scale!r} on its sum{beside}, "
-            f"in units of 1/{UNITS} of its range (epsilon {plain(self.epsilon)} each)"
+            f"for each of the metrics {listed} discrete Laplace noise of scale {scale!r} on its "
+            f"sum{beside}, in units of 1/{UNITS} of its range (epsilon {plain(self.epsilon)} each)"
         )
-        epsilon = added_up([outcome.epsilon, *(self.epsilon for _ in self.ranges)])
-        promise = law.promise(epsilon, words, outcome.protects)
-        return replace(
-            promise,
-            model=outcome.model,
-            assumptions=(*outcome.assumptions, *law.assumptions()),
-        )
+        promise = law.joined(outcome, [self.epsilon] * len(self.ranges), words)
+        return replace(promise, model=outcome.model)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
 
 from bandanna._core.checks import MAX_EPSILON, MIN_EPSILON
-from bandanna._core.types import JSON
+from bandanna._core.types import JSON, Guarantee, plain
 from bandanna.privacy.composition import float_above
 from bandanna.privacy.mechanism import Finding, PureMechanism, float_of, is_positive
 
@@ -56,6 +57,13 @@ class PartedMechanism(PureMechanism):
         each = [self.main_epsilon, *parts]
         together = added_up(each)
         return Finding("epsilon", together == epsilon, f"{len(each)} parts add up to {together:g}")
+
+    def joined(self, main: Guarantee, parts: Iterable[float], words: str) -> Guarantee:
+        """Return what holds for the main mechanism and parts together."""
+        epsilon = added_up([main.epsilon, *parts])
+        said = f"{main.mechanism} (epsilon {plain(main.epsilon)}); and {words}"
+        promise = self.promise(epsilon, said, main.protects)
+        return replace(promise, assumptions=(*main.assumptions, *promise.assumptions))
 
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:

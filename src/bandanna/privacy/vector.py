@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -35,7 +35,7 @@ from bandanna.privacy.mechanism import (
     continuous_laplace_loss,
 )
 from bandanna.privacy.noise import with_noise
-from bandanna.privacy.statements import POST_PROCESSING, PROTECTED, PUBLIC_ADVICE
+from bandanna.privacy.statements import POST_PROCESSING, PUBLIC_ADVICE
 from bandanna.privacy.vector_sums import EstimateRelease, FastVector
 
 
@@ -229,17 +229,14 @@ class VectorRelease(EstimateRelease):
         kind = mechanism_for(self.noise)
         multiplier, least = self.noise.multiplier, self.fast().least
         law = "Gaussian" if self.noise.law == "gaussian" else "Laplace"
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=self.delta if kind is not VectorLaplace else 0.0,
-            protects=PROTECTED,
-            model="central",
-            mechanism=f"discrete {law} noise on {self.experts} sums over batches of {self.batch}, "
-            f"{self._how_much()}",
-            because=kind.reasons[-1 if self.preset == "paper" else 0],
-            assumptions=(PUBLIC_ADVICE,),
-            facts=kind(self.batch, GRID, self.experts, multiplier, least).facts(),
+        mechanism = kind(self.batch, GRID, self.experts, multiplier, least)
+        words = (
+            f"discrete {law} noise on {self.experts} sums over batches of {self.batch}, "
+            f"{self._how_much()}"
         )
+        delta = 0.0 if kind is VectorLaplace else self.delta
+        promise = mechanism.promise(self.epsilon, words, delta=delta).assuming(PUBLIC_ADVICE)
+        return replace(promise, because=kind.reasons[-1 if self.preset == "paper" else 0])
 
     def _how_much(self) -> str:
         if self.preset == "paper":
