@@ -13,9 +13,8 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from bandanna._core import checks
 from bandanna._core.types import JSON, Guarantee, InputError, group_delta, times_up
-from bandanna.privacy.composition import SlotCost, composed_loss
 from bandanna.privacy.exact_arithmetic import log_of
-from bandanna.privacy.mechanism import Mechanism, Numerics, PrivacyLoss
+from bandanna.privacy.mechanism import Mechanism, Numerics, PrivacyLoss, worst_loss
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.statements import PERSON_ENTRIES
 
@@ -237,7 +236,7 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
             )
         if all(key in guarantee.facts for key in PERSON_ENTRIES):
             slots, *each = (guarantee.facts[key] for key in PERSON_ENTRIES)
-            return composed_loss(SlotCost(*each), slots)
+            return worst_loss(*each, slots)
     mechanism = mechanism_of(guarantee.facts)
     if rounds > 1 and not mechanism.alone:
         raise InputError(

@@ -424,7 +424,6 @@ def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:
         *(low, high, data["experts"], slots or mechanism.per_person),
         in_epochs=mechanism.per_person is not None,
         bought="range_epsilon" in data or mechanism.bought,
-        on_device=mechanism.on_device,
     )
     of_log = data["algorithm"] == OF_LOGS and not mechanism.hides_presence
     rows = (PUBLIC_ROWS,) if of_log else ()

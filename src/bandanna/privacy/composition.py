@@ -33,7 +33,7 @@ from typing import NamedTuple
 from bandanna._core import checks
 from bandanna._core.checks import MAX_EPSILON, MAX_SLOTS, MIN_EPSILON
 from bandanna._core.types import JSON, Guarantee, InputError
-from bandanna.privacy.mechanism import TOLERANCE, Finding, Mechanism, PrivacyLoss, float_of
+from bandanna.privacy.mechanism import TOLERANCE, Finding, Mechanism, float_of, worst_loss
 from bandanna.privacy.statements import PERSON_ENTRIES, composition_of, protected_person
 
 ULP = 2.0**-53
@@ -332,18 +332,6 @@ def check_person_slots(mechanism: Mechanism, data: JSON) -> Iterator[Finding]:
     how = "in exact fractions" if delta == 0 else "by optimal composition"
     yield Finding("epsilon", holds, f"is what {slots} slots cost together, {how}")
     if holds and delta >= SMALLEST_SECOND:
-        least = composed_loss(each, slots).get_delta_for_epsilon(epsilon)
+        least = worst_loss(*each, slots).get_delta_for_epsilon(epsilon)
         why = f"dp-accounting finds delta {least:.6g} for {slots} slots together"
         yield Finding("delta", bool(least <= delta * (1.0 + TOLERANCE)), why)
-
-
-def composed_loss(each: SlotCost, slots: int) -> PrivacyLoss:
-    """Return dp-accounting's privacy loss of so many slots; losses are multiples of epsilon."""
-    from dp_accounting.pld import common  # loaded when first used
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    worst = common.DifferentialPrivacyParameters(each.epsilon, each.delta)
-    single: PrivacyLoss = pld.from_privacy_parameters(
-        worst, value_discretization_interval=each.epsilon
-    )
-    return single.self_compose(slots)

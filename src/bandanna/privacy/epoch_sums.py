@@ -388,8 +388,7 @@ class EpochRelease(OfEpochs):
             f"discrete {law} noise on {what} of {self.features} features and {self.arms} arms, "
             f"once an epoch, of deviation {self.scale:.4g}"
         )
-        protects = mechanism.protected("", None)
-        return mechanism.promise(self.epsilon, words, protects, self.delta)
+        return mechanism.promise(self.epsilon, words, delta=self.delta)
 
     def seeded(self, stream: Stream) -> SeededEpochs:
         """Return the same release with repeatable noise, which protects nobody."""

@@ -147,15 +147,12 @@ class LaplaceRelease(PureRelease):
             sizes = f"batches of sizes decided from earlier releases, at most {self.longest:,}"
         law = MomentsMechanism if self.squares else LaplaceMechanism
         beside = " and on the squares beside it" if self.squares else ""
-        return self.promise(
-            mechanism=(
-                f"discrete Laplace noise of scale {scale!r} on the sum of {sizes}{beside}, in "
-                f"units of 1/{UNITS}"
-            ),
-            law=law(self.longest or self.batch, UNITS, scale),
-            curve=self._epsilon_at,
-            group=self._group_at,
+        words = (
+            f"discrete Laplace noise of scale {scale!r} on the sum of {sizes}{beside}, in units of "
+            f"1/{UNITS}"
         )
+        made = law(self.longest or self.batch, UNITS, scale)
+        return self.promise(words, made, self._epsilon_at, self._group_at)
 
     def _epsilon_at(self, delta: float) -> float:
         """Return an epsilon at a delta: ``epsilon + 2 log(1 - delta)``, not below 0.

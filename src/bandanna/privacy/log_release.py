@@ -28,8 +28,8 @@ from bandanna.privacy.mechanism import (
     PureMechanism,
     is_positive,
     least_scale,
+    worst_loss,
 )
-from bandanna.privacy.moments import pure_loss
 from bandanna.privacy.noise import with_noise
 from bandanna.privacy.parts import PartedMechanism, is_epsilon
 from bandanna.privacy.statements import POST_PROCESSING, frozen_assumed
@@ -165,7 +165,7 @@ class LogMechanism(PartedMechanism):
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss of any mechanism with this epsilon."""
-        return pure_loss(epsilon, rounds)
+        return worst_loss(epsilon, rounds=rounds)
 
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:

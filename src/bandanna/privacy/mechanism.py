@@ -18,7 +18,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self
 
 from bandanna._core.types import JSON, Guarantee, InputError, Model
-from bandanna.privacy.statements import PROTECTED, batches_in_words, protected
+from bandanna.privacy.statements import batches_in_words, protected
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,13 +139,13 @@ class Mechanism(ABC):
         """Return the privacy loss distribution of a person behind several rounds."""
 
     def promise(
-        self, epsilon: float, words: str, protects: str = PROTECTED, delta: float = 0.0
+        self, epsilon: float, words: str, protects: str | None = None, delta: float = 0.0
     ) -> Guarantee:
         """Return the guarantee of an epsilon, and a delta, that are proved."""
         return Guarantee(
             epsilon=epsilon,
             delta=delta,
-            protects=protects,
+            protects=protects or self.protected("", None),
             model=self.model,
             mechanism=words,
             because=self.reasons[0],
@@ -267,6 +267,23 @@ def float_of(value: object) -> float:
         return float(value) if isinstance(value, int | float) else math.nan
     except OverflowError:
         return math.inf
+
+
+def worst_loss(
+    epsilon: float, delta: float = 0.0, rounds: int = 1, step: float | None = None
+) -> PrivacyLoss:
+    """Return dp-accounting's loss of randomised response: nothing with this promise loses more.
+
+    Its losses are multiples of epsilon, so that a step of epsilon is exact.
+    """
+    from dp_accounting.pld import common  # loaded when first used
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    worst = common.DifferentialPrivacyParameters(epsilon, delta)
+    single: PrivacyLoss = pld.from_privacy_parameters(
+        worst, value_discretization_interval=step or epsilon
+    )
+    return single if rounds == 1 else single.self_compose(rounds)
 
 
 @lru_cache(maxsize=16)

@@ -19,7 +19,6 @@ from bandanna._core.grid import UNITS
 from bandanna._core.types import Guarantee
 from bandanna.counted import LARGEST_SQUARE
 from bandanna.privacy.laplace import MomentsMechanism, laplace_scale
-from bandanna.privacy.mechanism import PrivacyLoss
 from bandanna.privacy.noise import with_noise
 
 
@@ -28,16 +27,6 @@ class ReleasedSums(NamedTuple):
 
     total: int
     square: int
-
-
-def pure_loss(epsilon: float, rounds: int = 1) -> PrivacyLoss:
-    """Return dp-accounting's loss of randomised response: no pure mechanism loses more."""
-    from dp_accounting.pld import common  # loaded when first used
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    worst = common.DifferentialPrivacyParameters(epsilon, 0.0)
-    single: PrivacyLoss = pld.from_privacy_parameters(worst, value_discretization_interval=epsilon)
-    return single if rounds == 1 else single.self_compose(rounds)
 
 
 @dataclass(frozen=True)

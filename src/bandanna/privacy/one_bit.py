@@ -32,7 +32,7 @@ import math
 import platform
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
@@ -55,9 +55,10 @@ from bandanna.privacy.mechanism import (
     PrivacyLoss,
     PureMechanism,
     on_the_grid,
+    worst_loss,
 )
 from bandanna.privacy.release import ArmTotals, Metrics, Tally, publish
-from bandanna.privacy.statements import DRAWN_ON_DEVICE, POST_PROCESSING, PROTECTED_ON_DEVICE
+from bandanna.privacy.statements import DRAWN_ON_DEVICE, POST_PROCESSING
 from bandanna.privacy.sums import PureRelease
 from bandanna.version import __version__
 
@@ -101,27 +102,23 @@ class OneBitMechanism(PureMechanism):
         own worst pair is lopsided, and a person could turn it one way in one batch and the other
         way in the next.
         """
-        from dp_accounting.pld import common  # loaded when first used
-        from dp_accounting.pld import privacy_loss_distribution as pld
+        if rounds > 1:
+            return worst_loss(epsilon, rounds=rounds, step=numerics.step)
+        from dp_accounting.pld import privacy_loss_distribution as pld  # loaded when first used
 
-        single: PrivacyLoss
-        if rounds == 1:
-            high, low = Fraction(self.a + self.b * self.units), Fraction(self.a)
-            one, other = (
-                {1: log_of(sum_ / self.denominator), 0: log_of(1 - sum_ / self.denominator)}
-                for sum_ in (high, low)
-            )
-            single = pld.from_two_probability_mass_functions(
-                one,
-                other,
-                symmetric=False,
-                pessimistic_estimate=numerics.pessimistic,
-                value_discretization_interval=numerics.step,
-            )
-            return single
-        worst = common.DifferentialPrivacyParameters(epsilon, 0.0)
-        single = pld.from_privacy_parameters(worst, value_discretization_interval=numerics.step)
-        return single.self_compose(rounds)
+        high, low = Fraction(self.a + self.b * self.units), Fraction(self.a)
+        one, other = (
+            {1: log_of(sum_ / self.denominator), 0: log_of(1 - sum_ / self.denominator)}
+            for sum_ in (high, low)
+        )
+        single: PrivacyLoss = pld.from_two_probability_mass_functions(
+            one,
+            other,
+            symmetric=False,
+            pessimistic_estimate=numerics.pessimistic,
+            value_discretization_interval=numerics.step,
+        )
+        return single
 
 
 @dataclass(frozen=True)
@@ -147,6 +144,8 @@ class OneBitRelease(PureRelease):
     name: ClassVar[str] = "one-bit"
     mechanisms: ClassVar = (OneBitMechanism,)
     adds_up: ClassVar[bool] = False
+    _words: ClassVar[tuple[str, str, str]] = ("of batches", "batch's sum", "")
+    """Where it happens, to what, and who sees what."""
     a: int = field(init=False, repr=False)
     b: int = field(init=False, repr=False)
 
@@ -178,16 +177,15 @@ class OneBitRelease(PureRelease):
 
     def guarantee(self) -> Guarantee:
         """Return the exact promise."""
-        return self.promise(
-            mechanism=(
-                f"one-bit release of batches of {self.batch}: a 1 with probability "
-                f"(a + b S)/D, a = {self.a}, b = {self.b}, D = {self.denominator}, "
-                f"S the batch's sum in units of 1/{UNITS}"
-            ),
-            law=OneBitMechanism(self.batch, UNITS, self.a, self.b, self.denominator),
-            curve=self._epsilon_at,
-            group=self._group_at,
+        (kind,) = self.mechanisms
+        law = kind(self.batch, UNITS, self.a, self.b, self.denominator)
+        numbers = f"a = {self.a}, b = {self.b}, D = {self.denominator}"
+        where, what, seen = self._words
+        words = (
+            f"one-bit release {where} of {self.batch}: a 1 with probability (a + b S)/D, "
+            f"{numbers}, S the {what} in units of 1/{UNITS}{seen}"
         )
+        return self.promise(words, law, self._epsilon_at, self._group_at)
 
     def _epsilon_at(self, delta: float) -> float:
         """Return the smallest epsilon at a delta.
@@ -280,6 +278,10 @@ class DeviceMechanism(OneBitMechanism):
         """Return the version of the device's code that goes with this library."""
         return f"bandanna-device {__version__}"
 
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what is assumed of the code on devices."""
+        return (DRAWN_ON_DEVICE,)
+
     def prove(self, epsilon: float) -> Iterator[Finding]:
         """Prove the promise in exact arithmetic."""
         yield Finding("batch", self.batch == 1, "a device releases one value by itself")
@@ -309,6 +311,11 @@ class DeviceRelease(OneBitRelease):
     name: ClassVar[str] = "device"
     mechanisms: ClassVar = (DeviceMechanism,)
     takes_bits: ClassVar[bool] = True
+    _words: ClassVar[tuple[str, str, str]] = (
+        "on each person's own device, in batches",
+        "loss",
+        "; the operator sees who asked when, the arm and the bit",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -328,22 +335,6 @@ class DeviceRelease(OneBitRelease):
     def default_feedback(self, units: int) -> int:
         """Draw the bit of a device that never answered, from the default loss."""
         return int(self.release(units))
-
-    def guarantee(self) -> Guarantee:
-        """Return the exact promise, which holds against the operator too."""
-        law = DeviceMechanism(1, UNITS, self.a, self.b, self.denominator)
-        promise = self.promise(
-            mechanism=(
-                f"one-bit release on each person's own device, in batches of 1: a 1 with "
-                f"probability (a + b S)/D, a = {self.a}, b = {self.b}, D = {self.denominator}, S "
-                f"the loss in units of 1/{UNITS}; the operator sees who asked when, the arm and "
-                f"the bit"
-            ),
-            law=law,
-            curve=self._epsilon_at,
-            group=self._group_at,
-        )
-        return replace(promise, protects=PROTECTED_ON_DEVICE, assumptions=(DRAWN_ON_DEVICE,))
 
 
 class BitTally(Tally):

@@ -31,8 +31,8 @@ from bandanna.privacy.mechanism import (
     PrivacyLoss,
     PureMechanism,
     prove_scale,
+    worst_loss,
 )
-from bandanna.privacy.moments import pure_loss
 from bandanna.privacy.noise import with_noise
 from bandanna.privacy.statements import DECLARED, POST_PROCESSING, PRESENCE
 
@@ -97,7 +97,7 @@ class PresenceMechanism(PureMechanism):
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of any mechanism with this epsilon."""
-        return pure_loss(epsilon, rounds)
+        return worst_loss(epsilon, rounds=rounds)
 
 
 @dataclass(frozen=True)
@@ -141,4 +141,4 @@ class PresenceRelease:
             f"discrete Laplace noise of scale {law.scale!r} on three sums of each arm, from "
             f"which counts, sums and squares follow, in units of 1/{UNITS}"
         )
-        return law.promise(self.epsilon, words, PRESENCE)
+        return law.promise(self.epsilon, words)

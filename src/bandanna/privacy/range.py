@@ -27,6 +27,7 @@ from bandanna._core.private_inputs import private_inputs
 from bandanna._core.types import JSON, Guarantee, InaccurateWarning, InputError, plain
 from bandanna.privacy.composition import float_above
 from bandanna.privacy.mechanism import Finding, float_of
+from bandanna.privacy.parts import added_up
 from bandanna.privacy.statements import range_assumed
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def check_bought(data: JSON) -> Iterator[Finding]:
     yield Finding("range_bound_low", inside, f"the range is one within {low} to {high}")
     stated = data["range_assumptions"] == range_assumptions(low, high)
     yield Finding("range_assumptions", stated, "both are stated")
-    both = float_above(Fraction(own) + Fraction(data["epsilon"]))
+    both = added_up([own, data["epsilon"]])
     same = data["epsilon_with_range"] == both
     yield Finding("epsilon_with_range", same, f"range and policy cost {both:g} together")
 
@@ -143,7 +144,7 @@ class PrivateRange:
             "range_bound_low": low,
             "range_bound_high": high,
             "range_assumptions": range_assumptions(low, high),
-            "epsilon_with_range": float_above(Fraction(own) + Fraction(epsilon)),
+            "epsilon_with_range": added_up([own, epsilon]),
         }
 
     def together(self, policy: Guarantee) -> Guarantee:
@@ -160,7 +161,7 @@ class PrivateRange:
         if not policy.private:
             return policy
         own, mine = self.guarantee, policy.epsilon
-        both = float_above(Fraction(own.epsilon) + Fraction(mine))
+        both = added_up([own.epsilon, mine])
         policy = self.said_of(policy).at_epsilon(both)
         curve, group = policy.curve, policy.group
 

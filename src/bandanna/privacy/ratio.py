@@ -30,8 +30,8 @@ from bandanna.privacy.mechanism import (
     is_range,
     least_scale,
     prove_scale,
+    worst_loss,
 )
-from bandanna.privacy.moments import pure_loss
 from bandanna.privacy.noise import with_noise
 from bandanna.privacy.statements import POST_PROCESSING
 
@@ -99,7 +99,7 @@ class RatioMechanism(PureMechanism):
 
     def loss(self, epsilon: float, rounds: int, numerics: Numerics) -> PrivacyLoss:
         """Return the privacy loss distribution of any mechanism with this epsilon."""
-        return pure_loss(epsilon, rounds)
+        return worst_loss(epsilon, rounds=rounds)
 
     @classmethod
     def impossible(cls, facts: JSON) -> Iterator[Finding]:

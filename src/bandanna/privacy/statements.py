@@ -229,7 +229,6 @@ class Assumed(NamedTuple):
     slots: int | None = None
     in_epochs: bool = False
     bought: bool = False
-    on_device: bool = False
 
 
 def wrong_assumptions(
@@ -247,7 +246,6 @@ def wrong_assumptions(
         *ends, clip=clip, slots=about.slots, in_epochs=about.in_epochs, bought=about.bought
     )
     needed = {*common, *advice, *also}
-    needed |= {DRAWN_ON_DEVICE} if about.on_device else set()
     wrong = [f"missing: {text}" for text in sorted(needed - set(texts))]
     wrong += [f"not known here: {text}" for text in texts if text not in needed | SOMETIMES_ASSUMED]
     if len(texts) != len(stated) or len(set(texts)) != len(texts):
