@@ -281,8 +281,7 @@ class PrivateContextual(BasePolicy):
 
     def limits(self) -> Limits:
         """Return what its saved state must fit."""
-        size = len(self.arms), len(self.arms)
-        return Limits(*size, self.spec.rule, self._parts.release, self._parts.runner.as_ticket)
+        return super().limits()._replace(as_ticket=self._parts.runner.as_ticket)
 
     # --- how it works ---------------------------------------------------------------------
 

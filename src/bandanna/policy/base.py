@@ -10,13 +10,14 @@ import math
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Never, Self
 
 import numpy as np
 
 from bandanna._core import checks
-from bandanna._core.advice import Advice
+from bandanna._core.advice import Advice, ticket_from_dict
 from bandanna._core.grid import UNITS, UNNAMED_FEEDBACK, feedback_to_units
 from bandanna._core.private_inputs import private_feedback
 from bandanna._core.streams import Stream
@@ -98,10 +99,6 @@ class BasePolicy(OneProcess):
         eligible: Iterable[ArmName] | Mapping[ArmName, bool] | None = None,
     ) -> Decision:
         """Choose an arm for a round, which comes with advice, a context or nothing."""
-
-    @abstractmethod
-    def limits(self) -> Limits:
-        """Return what its saved state must fit."""
 
     @abstractmethod
     def _open_batch(self, among: EligibleArms | None) -> Batch:
@@ -325,6 +322,12 @@ class BasePolicy(OneProcess):
                 "release": self._parts.release.to_dict(),
                 **state_to_dict(self._state, private=private),
             }
+
+    def limits(self) -> Limits:
+        """Return what its saved state must fit."""
+        parts, arms, choices = self._parts, len(self.arms), len(self.choices)
+        as_ticket = partial(ticket_from_dict, arms=arms, experts=choices)
+        return Limits(arms, choices, self.spec.rule, parts.release, as_ticket, parts.columns)
 
     # --- arms -----------------------------------------------------------------------------
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Never, NoReturn, Self
 
 import numpy as np
 
 from bandanna._core import checks
-from bandanna._core.advice import check_advice, ticket_from_dict
+from bandanna._core.advice import check_advice
 from bandanna._core.grid import to_units
 from bandanna._core.private_inputs import private_feedback
 from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import ArmName, Decision, InputError
 from bandanna.learners.steps import CHOSEN
 from bandanna.policy.base import arm_index, eligible_arms
-from bandanna.policy.codec import Limits
 from bandanna.policy.diagnostics import Diagnostics
 from bandanna.policy.first_phase import FirstPhase
 from bandanna.policy.outcomes import breaches, guardrail_error, metric_known
@@ -92,14 +90,6 @@ class Policy(Diagnostics):
         columns = columns_of(spec, release)
         first = FirstPhase.of(spec)
         self._parts = Parts(runner, release, spec.rule, default, columns, spec.loss_range, first)
-
-    def limits(self) -> Limits:
-        """Return what its saved state must fit."""
-        spec, arms = self.spec, len(self.spec.arms)
-        as_ticket = partial(ticket_from_dict, arms=arms, experts=len(self.choices))
-        size = arms, len(self.choices), spec.rule
-        release = self.recipe.release
-        return Limits(*size, release, as_ticket, columns_of(spec, release))
 
     def copy_with(self, release: Release, arm_stream: Stream) -> Self:
         """Return a fresh copy with another release, of the arms there are now."""

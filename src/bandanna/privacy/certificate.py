@@ -17,7 +17,6 @@ from bandanna import signatures
 from bandanna._core.advice import MAX_EXPERTS
 from bandanna._core.checks import MAX_ARMS, MAX_EPSILON, MIN_EPSILON
 from bandanna._core.documents import seal
-from bandanna._core.grid import check_range
 from bandanna._core.types import JSON, Guarantee, InputError
 from bandanna.privacy.charges import (
     BEFORE_ENTRIES,
@@ -35,7 +34,7 @@ from bandanna.privacy.charges import (
 )
 from bandanna.privacy.charges import FORMAT as FORMAT_CHARGED
 from bandanna.privacy.composition import check_person_slots, impossible_slots
-from bandanna.privacy.mechanism import Finding, Mechanism, float_of
+from bandanna.privacy.mechanism import Finding, Mechanism, float_of, is_range
 from bandanna.privacy.range import RANGE_ENTRIES, check_bought, impossible_range
 from bandanna.privacy.registry import MECHANISMS
 from bandanna.privacy.statements import (
@@ -381,13 +380,8 @@ def _impossible(data: JSON) -> Iterator[Finding]:
             type(data[key]) is int and least <= data[key] <= most
         ):
             yield Finding(key, False, f"must be a whole number from {least} to {most}")
-    ends = data["loss_low"], data["loss_high"]
-    try:
-        if {type(end) for end in ends} - {int, float}:
-            raise InputError("loss_low and loss_high must be numbers.")
-        check_range(ends)
-    except InputError as error:
-        yield Finding("loss_low", False, str(error))
+    if not is_range([data["loss_low"], data["loss_high"]]):
+        yield Finding("loss_low", False, "must be numbers in range, loss_low below loss_high")
 
 
 def _check_words(data: JSON, mechanism: Mechanism) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ from bandanna._core.grid import LossRange, check_range
 from bandanna._core.private_inputs import private_inputs
 from bandanna._core.types import JSON, Guarantee, InaccurateWarning, InputError, plain
 from bandanna.privacy.composition import float_above
-from bandanna.privacy.mechanism import Finding, float_of
+from bandanna.privacy.mechanism import Finding, float_of, is_range
 from bandanna.privacy.parts import added_up
 from bandanna.privacy.statements import range_assumed
 
@@ -76,13 +76,8 @@ def impossible_range(data: JSON) -> Iterator[Finding]:
         yield Finding("range_epsilon", False, f"must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}")
     if type(data["range_tail"]) is not int or not 1 <= data["range_tail"] <= PARTS // 4:
         yield Finding("range_tail", False, f"must be a whole number from 1 to {PARTS // 4}")
-    ends = data["range_bound_low"], data["range_bound_high"]
-    try:
-        if {type(end) for end in ends} - {int, float}:
-            raise InputError("the bounds must be numbers.")
-        check_range(ends)
-    except InputError as error:
-        yield Finding("range_bound_low", False, str(error))
+    if not is_range([data["range_bound_low"], data["range_bound_high"]]):
+        yield Finding("range_bound_low", False, "must be numbers, the smaller one first")
 
 
 def check_bought(data: JSON) -> Iterator[Finding]:

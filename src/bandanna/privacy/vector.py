@@ -7,7 +7,6 @@ exact check, its privacy loss and its entries in a certificate.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
@@ -24,6 +23,7 @@ from bandanna.privacy.calibration import (
     MAX_BATCH,
     SLACK,
     Calibration,
+    Law,
     calibrate,
     composed_laplace_delta,
     paper_noise,
@@ -49,10 +49,15 @@ class VectorMechanism(CalibratedMechanism):
     least: float
     """Smallest scale of noise, whatever the batch."""
 
+    law: ClassVar[Law]
+    measure: ClassVar[str]
+    """What the multiplier is for, as ``Calibration`` names it."""
+
     @property
-    @abstractmethod
     def noise(self) -> Calibration:
         """The law with its multiplier."""
+        none = Calibration(self.law, math.inf, math.inf, math.inf, self.experts, 1.0)
+        return none._replace(**{self.measure: self.multiplier})
 
     @property
     def possible(self) -> dict[str, bool]:
@@ -85,11 +90,8 @@ class VectorLaplace(LaplaceNoise, VectorMechanism):
 
     name: ClassVar[str] = "vector-laplace"
     covered: ClassVar[str] = "the total move of the sums"
-
-    @property
-    def noise(self) -> Calibration:
-        """The law with its multiplier."""
-        return Calibration("laplace", self.multiplier, math.inf, math.inf, self.experts, 1.0)
+    law: ClassVar[Law] = "laplace"
+    measure: ClassVar[str] = "pure"
 
 
 class VectorLaplaceComposed(VectorMechanism):
@@ -104,11 +106,8 @@ class VectorLaplaceComposed(VectorMechanism):
 
     name: ClassVar[str] = "vector-laplace-composed"
     sampler: ClassVar[str] = "OpenDP discrete Laplace, i64"
-
-    @property
-    def noise(self) -> Calibration:
-        """The law with its multiplier."""
-        return Calibration("laplace", math.inf, self.multiplier, math.inf, self.experts, 1.0)
+    law: ClassVar[Law] = "laplace"
+    measure: ClassVar[str] = "composed"
 
     def prove(self, epsilon: float, delta: float) -> Iterator[Finding]:
         """Show that there is noise enough, by dp-accounting."""
@@ -149,11 +148,8 @@ class VectorGaussian(GaussianNoise, VectorMechanism):
     )
 
     name: ClassVar[str] = "vector-gaussian"
-
-    @property
-    def noise(self) -> Calibration:
-        """The law with its multiplier."""
-        return Calibration("gaussian", math.inf, math.inf, self.multiplier, self.experts, 1.0)
+    law: ClassVar[Law] = "gaussian"
+    measure: ClassVar[str] = "gaussian"
 
 
 def mechanism_for(noise: Calibration) -> type[VectorMechanism]:
