@@ -235,8 +235,8 @@ def privacy_loss(guarantee: Guarantee, *, rounds: int = 1, pessimistic: bool = T
                 f"rounds={rounds}. For several people, use for_group."
             )
         if all(key in guarantee.facts for key in PERSON_ENTRIES):
-            slots, *each = (guarantee.facts[key] for key in PERSON_ENTRIES)
-            return worst_loss(*each, slots)
+            slots, epsilon, delta = (guarantee.facts[key] for key in PERSON_ENTRIES)
+            return worst_loss(epsilon, delta, slots)
     mechanism = mechanism_of(guarantee.facts)
     if rounds > 1 and not mechanism.alone:
         raise InputError(

@@ -56,8 +56,11 @@ class VectorMechanism(CalibratedMechanism):
     @property
     def noise(self) -> Calibration:
         """The law with its multiplier."""
-        none = Calibration(self.law, math.inf, math.inf, math.inf, self.experts, 1.0)
-        return none._replace(**{self.measure: self.multiplier})
+        pure, composed, gaussian = (
+            self.multiplier if name == self.measure else math.inf
+            for name in ("pure", "composed", "gaussian")
+        )
+        return Calibration(self.law, pure, composed, gaussian, self.experts, 1.0)
 
     @property
     def possible(self) -> dict[str, bool]:
