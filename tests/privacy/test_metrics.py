@@ -14,20 +14,23 @@ from bandanna._core.grid import UNITS
 from bandanna._core.streams import new_stream
 from bandanna.privacy.columns import Columns
 from bandanna.privacy.laplace import LaplaceRelease, laplace_scale
-from bandanna.privacy.metrics import MetricsMechanism, MetricsRelease, shares_of
+from bandanna.privacy.metrics import MetricsMechanism, shares_of
 from bandanna.privacy.one_bit import OneBitRelease
 from bandanna.privacy.plain import PlainRelease
-from bandanna.privacy.release import Seeded
+from bandanna.privacy.release import Release, Seeded
 
 RANGES = {"refund": (0.0, 1.0), "revenue": (-5.0, 100.0)}
 
 
-def release() -> MetricsRelease:
-    return MetricsRelease(RANGES, 0.25)
+def beside(outcome: Release) -> Columns:
+    made = Columns.of(outcome, RANGES, 0.25)
+    assert made is not None
+    return made
 
 
 def facts() -> dict[str, Any]:
-    made = dict(release().guarantee(LaplaceRelease(0.5, 4).guarantee()).facts)
+    outcome = LaplaceRelease(0.5, 4)
+    made = dict(beside(outcome).guarantee(outcome.guarantee()).facts)
     made["outcome"] = dict(made["outcome"])
     made["metrics"] = [dict(one) for one in made["metrics"]]
     return made
@@ -46,7 +49,7 @@ def test_shares_add_up_to_no_more_and_hardly_less(epsilon: float, count: int, sh
 @pytest.mark.parametrize("outcome", [LaplaceRelease(0.5, 4), OneBitRelease(0.5, 4)])
 def test_the_guarantee_has_all_parts(outcome: LaplaceRelease | OneBitRelease) -> None:
     alone = outcome.guarantee()
-    found = release().guarantee(alone)
+    found = beside(outcome).guarantee(alone)
     assert (found.epsilon, found.delta) == (1.0, 0.0)
     assert (found.protects, found.model) == (alone.protects, alone.model)
     assert found.private
@@ -79,24 +82,25 @@ def test_the_guarantee_has_all_parts(outcome: LaplaceRelease | OneBitRelease) ->
 
 def test_parts_that_are_not_private_promise_nothing() -> None:
     plain = PlainRelease(4).guarantee()
-    found = release().guarantee(plain)
+    found = beside(PlainRelease(4)).guarantee(plain)
     assert not found.private
     assert found.mechanism == f"{plain.mechanism}, with metrics"
     assert found.because == plain.because
     seeded = LaplaceRelease(0.5, 4).seeded(new_stream(1))
-    assert not release().guarantee(seeded.guarantee()).private
-    made = Columns.of(seeded, release())
-    assert made is not None
+    made = beside(seeded)
+    assert not made.guarantee(seeded.guarantee()).private
     assert all(isinstance(one.release, Seeded) for one in made.columns)
 
 
 def test_outcomes_that_other_mechanisms_release_are_refused() -> None:
     vector = bd.PrivateExperts(3, 2, 0.5, 1e-6, 10**6, "batched-exp4").recipe.release.guarantee()
-    name = dict(vector.facts)["mechanism"]
+    name, made = dict(vector.facts)["mechanism"], beside(LaplaceRelease(0.5, 4))
     with pytest.raises(bd.InputError, match=f"with one-bit and Laplace releases, not with {name}"):
-        release().guarantee(vector)
+        made.guarantee(vector)
     with pytest.raises(bd.InputError, match="with one-bit and Laplace releases"):
-        release().guarantee(replace(LaplaceRelease(0.5, 4).guarantee(), delta=1e-6))
+        beside(LaplaceRelease(0.5, 4)).guarantee(
+            replace(LaplaceRelease(0.5, 4).guarantee(), delta=1e-6)
+        )
 
 
 def changed(change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
@@ -174,9 +178,7 @@ def test_what_does_not_follow_is_not_proved(name: str) -> None:
 
 
 def test_a_batch_is_published_once_by_arm_with_values_cut_to_the_grid() -> None:
-    assert release().names == ("refund", "revenue")
-    made = Columns.of(PlainRelease(1), release())
-    assert made is not None
+    made = beside(PlainRelease(1))
     exact = [one._replace(release=PlainRelease(1)) for one in made.columns]
     tally = PlainRelease(4).start()
     tally.also(replace(made, columns=tuple(exact)))

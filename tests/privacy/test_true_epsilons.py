@@ -507,7 +507,7 @@ COVERED = {
     *("guarantee", "promise", "_promise"),
     *("_spent", "_guarantee", "_grouped"),  # of cards: test_card.py
     *("assuming_start", "at_epsilon", "said_of"),  # test_stated.py
-    "with_parts",  # of logs: test_moments.py
+    *("with_parts", "joined"),  # of logs and metrics: test_moments.py, test_metrics.py
     *("assuming_before", "assuming_first"),  # test_charged_epsilons.py
 }
 """What takes or returns a guarantee here, and is tested above or promises nothing new."""

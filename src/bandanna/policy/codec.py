@@ -315,8 +315,7 @@ def _load_found(
 def _load_metrics(state: State, saved: JSON, limits: Limits) -> None:
     """Read what was released beside losses, and which arms guardrails retired."""
     columns = 0 if limits.columns is None else len(limits.columns)
-    metrics = None if limits.columns is None else limits.columns.metrics
-    names = () if metrics is None else metrics.names
+    names = {} if limits.columns is None else limits.columns.ranges
     state.column_totals = _totals_of(saved["metrics"], limits.arms, columns)
     state.column_phases = _phases_of(saved["metric_phases"], limits.arms, columns)
     for arm, metric, rounds, difference, least, evidence, assumption in saved["retirements"]:

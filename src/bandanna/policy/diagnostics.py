@@ -467,8 +467,7 @@ class Diagnostics(BasePolicy):
     def _shown_metric(self, metric: str, confidence: float) -> tuple[Callable[[], Shown], Units]:
         """Return what was released of a metric, and how it is counted."""
         columns, guardrails = self._parts.columns, self.spec.guardrails or {}
-        metrics = None if columns is None else columns.metrics
-        if columns is None or metrics is None:
+        if columns is None or not columns.ranges:
             raise InputError("this policy has no metrics; make it with metrics=, by name.")
         known = metric_known(self.choices, columns, self._state, metric, proved=self._proved)
         limit = guardrails.get(metric)
@@ -478,7 +477,7 @@ class Diagnostics(BasePolicy):
             known = turned_over(known)
         budget = self.error_budget(confidence, transitive=not self._state.column_phases)
         shown = Shown(known, budget, self._assumption)
-        ends = metrics.ranges[metric]
+        ends = columns.ranges[metric]
         return lambda: shown, Units(*ends, more, metric, per, neutral, clip=self.clip)
 
     @property

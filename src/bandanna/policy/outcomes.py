@@ -142,15 +142,15 @@ def metric_known(
     proved: bool,
 ) -> Known:
     """Return what was released of one metric; ``proved`` if it is not to be approximated."""
-    metrics = columns.metrics
-    if metrics is None or metric not in metrics.names:
-        known = ", ".join(map(repr, () if metrics is None else metrics.names))
+    names_of_metrics = list(columns.ranges)
+    if metric not in names_of_metrics:
+        known = ", ".join(map(repr, names_of_metrics))
         raise InputError(f"there is no metric {metric!r}; there are {known}.")
-    value = 1 + metrics.names.index(metric)
+    value = 1 + names_of_metrics.index(metric)
     column = released_of(columns, state, value, square=False)
     assert column is not None, "every metric has its sum"
     spreads = None if proved else spreads_of(columns, state, value)
-    return known_of(names, metrics.each, *column, spreads)
+    return known_of(names, columns.each, *column, spreads)
 
 
 Released = tuple[dict[int, ArmTotals], list[list[tuple[int, int, float]]]]

@@ -43,7 +43,7 @@ from bandanna.privacy.certificate import verify
 from bandanna.privacy.columns import Columns
 from bandanna.privacy.composition import for_person, slot_for
 from bandanna.privacy.laplace import LaplaceRelease
-from bandanna.privacy.metrics import MetricsRelease, shares_of
+from bandanna.privacy.metrics import shares_of
 from bandanna.privacy.sums import SumRelease
 from bandanna.privacy.vector_sums import EstimateRelease
 from bandanna.spec import Problem, Spec
@@ -182,8 +182,8 @@ def _check_outcomes(spec: Spec, recipe: Recipe) -> None:
             f"a range or a slope is found by the first phase, and {learner.name} plays none: use "
             f"phased-net, phased or ab-test, or give loss_range=, slope= and adjusted_range=."
         )
-    if metrics := metrics_of(spec, recipe.release):
-        metrics.guarantee(recipe.release.guarantee())  # refuses releases that it cannot go with
+    if columns := columns_of(spec, recipe.release):
+        columns.guarantee(recipe.release.guarantee())  # refuses releases that they cannot go with
     if not spec.guardrails:
         return
     if not (isinstance(learner, CompiledLearner) and learner.phases and learner.per_arm):
@@ -287,21 +287,11 @@ def _after_first(spec: Spec, problem: Problem) -> Problem:
     return problem.but(rounds=max(problem.rounds - rounds_of_first(spec), 1))
 
 
-def metrics_of(spec: Spec, release: Release) -> MetricsRelease | None:
-    """Return how a policy's metrics are released; None where it has none.
-
-    Squares go beside all of its sums, or beside none.
-    """
-    if spec.metrics is None:
-        return None
-    each = shares_of(*_divided(spec, slot_problem(spec))).each
-    squares = isinstance(release, SumRelease) and release.squares
-    return MetricsRelease(spec.metrics, each, squares)
-
-
 def columns_of(spec: Spec, release: Release) -> Columns | None:
     """Return what a policy releases of each arm beside its losses; None where that is nothing."""
-    return Columns.of(release, metrics_of(spec, release))
+    if spec.metrics is None:
+        return Columns.of(release)
+    return Columns.of(release, spec.metrics, shares_of(*_divided(spec, slot_problem(spec))).each)
 
 
 def _without_squares(recipe: Recipe, spec: Spec) -> Recipe:
@@ -572,8 +562,8 @@ def fitted(spec: Spec, recipe: Recipe) -> Spec:
     if recipe.release.takes_bits:
         raise InputError("devices keep their persons' budgets themselves: leave out per_person=.")
     # This refuses what the release cannot keep.
-    promise, metrics = recipe.release.guarantee(), metrics_of(spec, recipe.release)
-    promise = promise if metrics is None else metrics.guarantee(promise)
+    promise, columns = recipe.release.guarantee(), columns_of(spec, recipe.release)
+    promise = promise if columns is None else columns.guarantee(promise)
     for_person(promise, people.epsilon, people.delta, people.per_person)
     if not isinstance(recipe.learner, ExpertLearner):
         return spec

@@ -63,8 +63,7 @@ def promise_of(
     ``once`` is what a single release promises, however often the policy was resumed.
     """
     promise = release.guarantee()
-    metrics = None if columns is None else columns.metrics
-    promise = promise if metrics is None else metrics.guarantee(promise)
+    promise = promise if columns is None else columns.guarantee(promise)
     if not promise.private:
         return promise
     people = spec.rule

@@ -10,18 +10,15 @@ of these sums at once, so the parts add up to the policy's epsilon: in exact fra
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from bandanna._core.grid import UNITS
-from bandanna._core.types import JSON, Guarantee, InputError, no_guarantee, plain
+from bandanna._core.types import JSON, plain
 from bandanna.privacy.composition import float_below
 from bandanna.privacy.laplace import (
     LaplaceMechanism,
-    LaplaceRelease,
     MomentsMechanism,
-    laplace_scale,
 )
 from bandanna.privacy.mechanism import (
     Finding,
@@ -147,54 +144,3 @@ def metrics_assumed(ranges: Mapping[str, tuple[float, float]]) -> str:
         f"{name} {plain(low)} to {plain(high)}" for name, (low, high) in ranges.items()
     )
     return f"metrics are in ranges fixed without looking at them: {each}"
-
-
-@dataclass(frozen=True)
-class MetricsRelease:
-    """How metrics leave a batch: each one's sum with noise of its own."""
-
-    ranges: Mapping[str, tuple[float, float]]
-    epsilon: float
-    """Epsilon of each metric."""
-    squares: bool = False
-    """Whether the squares of each are released beside its sum, at no further cost."""
-
-    @property
-    def each(self) -> LaplaceRelease:
-        """What each metric is released by."""
-        return LaplaceRelease(self.epsilon, 1, squares=self.squares)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the metrics, in their order."""
-        return tuple(self.ranges)
-
-    def guarantee(self, outcome: Guarantee) -> Guarantee:
-        """Return what holds for the main outcome and the metrics together."""
-        if not outcome.private:
-            return no_guarantee(f"{outcome.mechanism}, with metrics", outcome.because)
-        facts = dict(outcome.facts)
-        if facts.get("mechanism") not in OUTCOMES or outcome.delta > 0.0:
-            raise InputError(
-                f"metrics go with one-bit and Laplace releases, not with {facts.get('mechanism')}."
-            )
-        scale = laplace_scale(self.epsilon)
-        law = MetricsMechanism(
-            facts["batch"],
-            facts["units"],
-            facts,
-            outcome.epsilon,
-            [
-                {"name": name, "low": low, "high": high, "epsilon": self.epsilon, "scale": scale}
-                | ({"squares": True} if self.squares else {})
-                for name, (low, high) in self.ranges.items()
-            ],
-        )
-        listed = ", ".join(self.ranges)
-        beside = " and on the squares beside it" if self.squares else ""
-        words = (
-            f"for each of the metrics {listed} discrete Laplace noise of scale {scale!r} on its "
-            f"sum{beside}, in units of 1/{UNITS} of its range (epsilon {plain(self.epsilon)} each)"
-        )
-        promise = law.joined(outcome, [self.epsilon] * len(self.ranges), words)
-        return replace(promise, model=outcome.model)
