@@ -61,10 +61,14 @@ class FirstPhase:
         return cls(epsilon, rounds, spec.loss_range, spec.adjust, spec.slope)
 
     @property
+    def whole(self) -> float:
+        """Of which epsilon the shares for what it finds come to its own."""
+        return shares_of_whole(self.epsilon, adjust=self.adjust is not None, slope=self.slope)
+
+    @property
     def parts(self) -> tuple[SideRelease, ...]:
         """All that may be released of one of its rounds."""
-        how = {"adjust": self.adjust is not None, "slope": self.slope}
-        return planned_parts(shares_of_whole(self.epsilon, **how), **how)  # type: ignore[arg-type]
+        return planned_parts(self.whole, adjust=self.adjust is not None, slope=self.slope)
 
     def find(self, values: Sequence[Value], *, reward: bool) -> Found:
         """Release how outcomes are to be counted. Call it once."""
@@ -77,17 +81,15 @@ class FirstPhase:
         before = np.array([one.before for one in seen]) if self.adjust is not None else None
         arms = np.array([one.arm for one in seen], dtype=np.int64)
         sample = Sample(UNITS - units if reward else units, arms, self.loss_range, before)
-        how = {"adjust": self.adjust is not None, "slope": self.slope}
         made = buy(
             sample,
-            shares_of_whole(self.epsilon, **how),  # type: ignore[arg-type]
+            self.whole,
             auto=True,
             adjust=self.adjust,
             slope=self.slope,
             adjusted_range=None,
         )
-        cut = made.cut, made.cut_noise, made.related
-        return Found(made.scale, len(seen), *cut, kept=made.kept)
+        return Found(made.scale, len(seen), made.cut, made.cut_noise, made.related, made.kept)
 
 
 def found_words(found: Found, per: str) -> str:

@@ -153,13 +153,13 @@ def metric_known(
     return known_of(names, columns.each, *column, spreads)
 
 
-Released = tuple[dict[int, ArmTotals], list[list[tuple[int, int, float]]]]
-"""Of one column: what was released of each arm in all, and phase by phase."""
+OfColumn = tuple[dict[int, ArmTotals], list[list[tuple[int, int, float]]]]
+"""What was released of one column, of each arm in all, and phase by phase."""
 
 
 def released_of(
     columns: Columns | None, state: State, value: int, *, square: bool
-) -> Released | None:
+) -> OfColumn | None:
     """Return what was released of a column; None where there is none."""
     at = None if columns is None else columns.index(value, square=square)
     if at is None:
