@@ -431,8 +431,9 @@ def _load_sums(batch: Batch, saved: JSON, limits: Limits) -> list[int]:
         batch.tally.also(limits.columns)
     tickets = {int(at): limits.as_ticket(ticket) for at, ticket in saved.get("counted", [])}
     for rounds, units in counted:
-        if tickets or not sums:
-            add_up(batch, rounds, units, tickets.get(rounds[0]))
+        ticket = tickets.get(rounds[0])
+        if ticket is not None or not sums:
+            add_up(batch, rounds, units, ticket)
     return losses
 
 
