@@ -88,7 +88,7 @@ class Parameter(NamedTuple):
     help: str
     least: float | None = None
     most: float | None = None
-    """Limits that a JSON schema can state; ``check`` has the last word."""
+    """NumberLimits that a JSON schema can state; ``check`` has the last word."""
     choices: tuple[str, ...] = ()
     served: bool = False
     """Whether the service takes it in an experiment."""
@@ -97,7 +97,7 @@ class Parameter(NamedTuple):
     """Whether policies with experts have it: all that ``ExpertsOptions`` does not leave out."""
 
 
-class Limits(NamedTuple):
+class NumberLimits(NamedTuple):
     """What a number must be within."""
 
     least: float
@@ -106,10 +106,12 @@ class Limits(NamedTuple):
     """Called with the name, the value and the limits."""
 
 
-_whole = partial(Limits, check=checks.whole)
+_whole = partial(NumberLimits, check=checks.whole)
 
 
-def _declare(allowed: Limits | tuple[str, ...] | Check, text: str, default: T, **where: Any) -> T:
+def _declare(
+    allowed: NumberLimits | tuple[str, ...] | Check, text: str, default: T, **where: Any
+) -> T:
     """Declare a field of ``Spec``: its limits, its choices or its check; what it is; a default.
 
     The type is that of the default; where it is None, None is allowed.
@@ -121,7 +123,7 @@ def _declare(allowed: Limits | tuple[str, ...] | Check, text: str, default: T, *
 def _parameter(name: str, default: object, declared: Mapping[str, Any]) -> Parameter:
     """Return what is declared of a parameter, with the check that follows from it."""
     allowed, where = declared["allowed"], declared["where"]
-    if isinstance(allowed, Limits):
+    if isinstance(allowed, NumberLimits):
         most = allowed.most if allowed.most < 10**18 else None
         where = {"least": allowed.least, "most": most} | where
     elif isinstance(allowed, tuple):
@@ -130,7 +132,7 @@ def _parameter(name: str, default: object, declared: Mapping[str, Any]) -> Param
     def check(value: object) -> Any:
         if value is None is default:
             return None
-        if isinstance(allowed, Limits):
+        if isinstance(allowed, NumberLimits):
             return allowed.check(name, value, allowed.least, allowed.most)
         if not isinstance(allowed, tuple):
             return allowed(value)
@@ -285,7 +287,7 @@ class Spec:
         served=True,
     )
     confidence: float = _declare(
-        Limits(0.5, 1.0 - 1e-9),
+        NumberLimits(0.5, 1.0 - 1e-9),
         """Confidence of the answer of goal="answer", and of guardrails that retire an arm.""",
         0.95,
         most=1,
@@ -299,7 +301,7 @@ class Spec:
         served=True,
     )
     tolerance: float = _declare(
-        Limits(0, math.inf),
+        NumberLimits(0, math.inf),
         """With goal="answer": an arm is good enough once no other is better by more than this, in
         units of the loss.""",
         0.0,
@@ -318,7 +320,7 @@ class Spec:
         True,
     )
     explore: float | None = _declare(
-        Limits(0.0, 1.0),
+        NumberLimits(0.0, 1.0),
         "Share of the rounds in which ab-test explores; 0.2 by default.",
         None,
     )
@@ -417,7 +419,7 @@ class Spec:
         served=True,
     )
     metrics_share: float = _declare(
-        Limits(0.01, 0.99),
+        NumberLimits(0.01, 0.99),
         """The share of epsilon that goes to the metrics, evenly; the rest is the main outcome's.
         It is used with metrics alone.""",
         0.5,
@@ -438,7 +440,7 @@ class Spec:
         served=True,
     )
     least_share: float = _declare(
-        Limits(0.0, 0.5),
+        NumberLimits(0.0, 0.5),
         """The share of rounds that the control keeps, whatever is learned. Where batches play one
         arm, those that it is given for this reason count in answers alone.""",
         0.0,
@@ -470,7 +472,7 @@ class Spec:
         served=True,
     )
     before_epsilon: float = _declare(
-        Limits(0, checks.MAX_EPSILON),
+        NumberLimits(0, checks.MAX_EPSILON),
         """With adjust: if what was known before holds feedback that was released before, the
         epsilon of that. The guarantee adds it up.""",
         0.0,

@@ -14,7 +14,7 @@ from bandanna.learners.phased import Phased
 from bandanna.learners.phased_state import PHASE, PhasedState
 from bandanna.learners.race import ANSWER
 from bandanna.learners.records import record_of
-from bandanna.learners.stationarity import SEEN
+from bandanna.learners.stationarity import GUARD
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from bandanna.learners.stationarity import SEEN
         ),
         (TOTALS, "updates cost rates variance doubted bound switched rate"),
         (SOLUTION, "root slope"),
-        (SEEN, "tests alarm closest arm after old new allowed added"),
+        (GUARD, "tests alarm closest arm after old new allowed added"),
         (ANSWER, "winner when"),
     ],
 )

@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 LEAST_EXPOSED = 1e-12
 
 
-class Solution(Protocol):
+class SolverNumbers(Protocol):
     """How the last distribution was found."""
 
     root: float
@@ -71,7 +71,7 @@ class AdaptiveTotals(Protocol):
     """Its learning rate; 0 before."""
 
 
-SOLUTION, TOTALS = record_of(Solution), record_of(AdaptiveTotals)
+SOLUTION, TOTALS = record_of(SolverNumbers), record_of(AdaptiveTotals)
 
 
 class AdaptiveParams(NamedTuple):
@@ -108,7 +108,7 @@ class AdaptiveState(NamedTuple):
     """The distribution last drawn from."""
     below: Floats
     """For each arm, a bound on what was cut from its losses below, in expectation."""
-    solution: Record[Solution]
+    solution: Record[SolverNumbers]
     recent: Floats
     """For each arm, the mean of its last losses; ``usual`` goes back further."""
     usual: Floats

@@ -18,7 +18,7 @@ from bandanna.learners.adaptive import (
     Adaptive,
     AdaptiveParams,
     AdaptiveTotals,
-    Solution,
+    SolverNumbers,
     adaptive_draw,
     adaptive_part,
     adaptive_update,
@@ -29,8 +29,8 @@ from bandanna.learners.prior import Prior, check_prior, weighed
 from bandanna.learners.records import Record
 from bandanna.learners.sampling import total_of
 from bandanna.learners.stationarity import (
-    SEEN,
-    Seen,
+    GUARD,
+    GuardNumbers,
     guard_report,
     largest_difference,
     note_test,
@@ -71,14 +71,14 @@ class DpKlucbState(NamedTuple):
     """Released sums of squares around 1/2, less the most that they could be."""
     shares: Floats
     """Each arm's share of the probability of a false alarm."""
-    guard: Record[Seen]
+    guard: Record[GuardNumbers]
     losses: Floats
     predictions: Floats
     seen: Floats
     rates: Floats
     chances: Floats
     below: Floats
-    solution: Record[Solution]
+    solution: Record[SolverNumbers]
     recent: Floats
     usual: Floats
     totals: Record[AdaptiveTotals]
@@ -160,7 +160,7 @@ class DpKlucb(CompiledLearner):
 
     def start(self) -> DpKlucbState:
         """Return the state before the first round."""
-        known = aligned_zeros(*[self.arms] * 6, SEEN)
+        known = aligned_zeros(*[self.arms] * 6, GUARD)
         state = DpKlucbState(*known, **self._adaptive(1).start()._asdict())
         state.shares[:] = 0.5 / self.arms
         if self.prior is not None:

@@ -38,7 +38,7 @@ CAREFUL = 3.0
 """Standard errors by which a mean may be wrong where the law of its errors matters."""
 
 
-class Summary(Protocol):
+class CommonNumbers(Protocol):
     """What is common to all arms."""
 
     level: float
@@ -49,7 +49,7 @@ class Summary(Protocol):
     """The variance of phase effects."""
 
 
-SUMMARY = record_of(Summary)
+SUMMARY = record_of(CommonNumbers)
 
 
 class Model(NamedTuple):
@@ -72,7 +72,7 @@ class Model(NamedTuple):
     """By phase and phase: the Cholesky factor of what phase effects add to the covariance."""
     solved: Floats
     drawn: Floats
-    summary: Record[Summary]
+    summary: Record[CommonNumbers]
 
 
 @part

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandanna._core.compiled import step
-from bandanna.learners.adaptive import AdaptiveParams, AdaptiveTotals, Solution
-from bandanna.learners.phase_model import Model, Summary
+from bandanna.learners.adaptive import AdaptiveParams, AdaptiveTotals, SolverNumbers
+from bandanna.learners.phase_model import CommonNumbers, Model
 from bandanna.learners.records import Record, record_of
 
 Floats = NDArray[np.float64]
@@ -115,7 +115,7 @@ class PhasedState(NamedTuple):
     rates: Floats
     chances: Floats
     below: Floats
-    solution: Record[Solution]
+    solution: Record[SolverNumbers]
     recent: Floats
     usual: Floats
     totals: Record[AdaptiveTotals]
@@ -127,7 +127,7 @@ class PhasedState(NamedTuple):
     scratch_mixed: Floats
     scratch_solved: Floats
     scratch_drawn: Floats
-    scratch_summary: Record[Summary]
+    scratch_summary: Record[CommonNumbers]
     scratch_shares: Floats
     scratch_counts: Floats
 

@@ -95,7 +95,7 @@ class RaceParams(NamedTuple):
     """Variance of the noise on a sum."""
 
 
-class Answer(Protocol):
+class RaceAnswer(Protocol):
     """What the race has found."""
 
     winner: float
@@ -104,7 +104,7 @@ class Answer(Protocol):
     """After how many rounds it was known."""
 
 
-ANSWER = record_of(Answer)
+ANSWER = record_of(RaceAnswer)
 
 
 class RaceState(NamedTuple):
@@ -126,7 +126,7 @@ class RaceState(NamedTuple):
     """Rounds after which the arm left."""
     beaten: Floats
     """The arm that it lost against, counted from 1."""
-    answer: Record[Answer]
+    answer: Record[RaceAnswer]
     scratch: Floats
 
 

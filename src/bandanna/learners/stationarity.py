@@ -21,7 +21,7 @@ from bandanna._core.compiled import step
 from bandanna.learners.records import record_of
 
 
-class Seen(Protocol):
+class GuardNumbers(Protocol):
     """What the guard has seen."""
 
     tests: float
@@ -40,7 +40,7 @@ class Seen(Protocol):
     """Arms that were added to those it began with."""
 
 
-SEEN = record_of(Seen)
+GUARD = record_of(GuardNumbers)
 
 MIXED = 25.0
 """Where the bound for all times is tightest: from about four times as many draws on."""
@@ -65,7 +65,9 @@ def largest_difference(
 
 
 @step
-def note_test(seen: Seen, arm: int, rounds: float, old: float, new: float, allowed: float) -> None:
+def note_test(
+    seen: GuardNumbers, arm: int, rounds: float, old: float, new: float, allowed: float
+) -> None:
     """Count a comparison of means; the guard remembers the most telling one."""
     seen.tests += 1.0
     ratio = abs(new - old) / allowed
@@ -103,7 +105,7 @@ class GuardReport(TypedDict):
     most_telling: NotRequired[ArmChange]
 
 
-def guard_report(seen: Seen, *, guard: bool, false_alarm: float) -> GuardReport:
+def guard_report(seen: GuardNumbers, *, guard: bool, false_alarm: float) -> GuardReport:
     """Say what the guard has seen."""
     report = GuardReport(
         guard=guard,
