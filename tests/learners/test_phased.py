@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from bandanna._core.streams import Stream, new_stream
 from bandanna._core.types import InputError
 from bandanna.learners import AbTest, Phased
 from bandanna.learners.base import dump_arrays, load_arrays
-from bandanna.learners.phase_model import Model, log_chance
+from bandanna.learners.phase_model import SUMMARY, Model, log_chance
 from bandanna.learners.phased_state import PhasedState
 from bandanna.learners.steps import (
     draw_round,
@@ -139,7 +140,10 @@ def test_the_guard_knows_the_tails_of_laplace_noise(sampling: float) -> None:
     epsilon = 0.1
     rounds = np.array([[400.0, 150.0, 300.0], [900.0, 3000.0, 5000.0]])
     mean = 0.5 * (1.0 - math.sqrt(1.0 - 4.0 * sampling))
-    known = [np.full(2, mean), np.full(2, 1e12), *[np.full(3, sampling)] * 6]
+    summary = np.zeros(1, SUMMARY)
+    summary[0].variance = sampling
+    scratch = [np.full(3, sampling)] * 5
+    known: list[Any] = [np.full(2, mean), np.full(2, 1e12), *scratch, summary]
     squares = np.full((2, 3), 0.25)
     model = Model(rounds, np.zeros((2, 3)), 2 / (epsilon * rounds) ** 2, squares, *known)
     variances = (sampling / rounds + 2 / (epsilon * rounds) ** 2).sum(0)

@@ -406,7 +406,9 @@ def batch_from_dict(saved: JSON, decided: int, limits: Limits) -> Batch:
     return batch
 
 
-def _load_metrics_of(batch: Batch, saved: Iterable[Any], limits: Limits) -> None:
+def _load_metrics_of(
+    batch: Batch, saved: Iterable[tuple[int, Sequence[int]]], limits: Limits
+) -> None:
     """Read the metrics of a batch's rounds; those that lack them had none."""
     expected = 0 if limits.columns is None else limits.columns.values - 1
     for at, given in saved:

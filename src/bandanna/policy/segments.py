@@ -23,6 +23,7 @@ from bandanna._core.types import (
 )
 from bandanna.policy.answers import Answer, Comparison
 from bandanna.policy.base import BasePolicy
+from bandanna.policy.diagnostics import CONFIDENCE
 from bandanna.policy.facade import DAMAGE, reason_of
 from bandanna.policy.files import claim_within, write_state
 from bandanna.policy.policy import Policy
@@ -164,7 +165,9 @@ class Segments(Mapping[ArmName, Any]):
         """
         return BySegment({name: one.answer(*args, **asked) for name, one in self.items()})
 
-    def compare(self, *args: Any, **asked: Any) -> BySegment[Comparison]:
+    def compare(
+        self, first: ArmName, second: ArmName, confidence: float = CONFIDENCE, **asked: Any
+    ) -> BySegment[Comparison]:
         """Return how the second arm differs from the first in each segment.
 
         It takes what ``compare`` of the policies takes.
@@ -173,7 +176,7 @@ class Segments(Mapping[ArmName, Any]):
         for name, one in self._policies.items():
             if not isinstance(one, Policy):
                 raise InputError(f"segment {name!r} decides by context: nothing is compared there.")
-            comparisons[name] = one.compare(*args, **asked)
+            comparisons[name] = one.compare(first, second, confidence, **asked)
         return BySegment(comparisons)
 
     def certificate(self) -> JSON:
