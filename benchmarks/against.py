@@ -33,11 +33,8 @@ def played(**options):
             policy.observe(policy.decide(), loss=0.5)
     return best(rounds) / 2000
 
-def advised(algorithm, before):
-    try:
-        policy = bd.PrivateExperts(20, 4, 1.0, 1e-6, 10**6, algorithm, seed=0)
-    except bd.InputError:
-        policy = bd.PrivateExperts(20, 4, 1.0, 1e-6, 10**6, before, seed=0)
+def advised(algorithm):
+    policy = bd.PrivateExperts(20, 4, 1.0, 1e-6, 10**6, algorithm, seed=0)
     advice = np.arange(20) % 4
     def rounds():
         for _ in range(1000):
@@ -53,7 +50,7 @@ def rounds():
         policy.observe(policy.decide(person=next(people)), loss=0.5)
 found["decide + observe, a person each"] = best(rounds) / 2000
 for name in ("one-bit", "one-bit-exp4"):
-    found[f"decide + observe, {name}"] = advised(name)
+    found[f"decide + observe with experts, {name}"] = advised(name)
 world = bd.environments.Bernoulli(10, 10**6)
 for name in ("adaptive", "one-bit", "htinf", "dp-klucb"):
     policy = bd.PrivateBandit(10, 1.0, 10**6, name)

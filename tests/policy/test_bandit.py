@@ -261,3 +261,36 @@ def test_the_guarantee_spells_out_what_weakens_it() -> None:
 
 def test_a_range_at_the_end_of_floats_has_a_middle() -> None:
     assert bandit(loss_range=(1e308, 1.7e308)).default_loss == pytest.approx(1.35e308)
+
+
+@pytest.mark.parametrize(
+    ("arms", "epsilon", "rounds", "runs"), [(4, 5.0, 5, 200), (50, 20.0, 40, 20)]
+)
+def test_the_shortest_phases_never_have_less_than_no_rounds(
+    arms: int, epsilon: float, rounds: int, runs: int
+) -> None:
+    for seed in range(runs):
+        policy = bd.PrivateBandit(arms, epsilon, rounds, seed=seed)
+        for _ in range(rounds):
+            decision = policy.decide()
+            phase = policy.state.open[decision.batch].phase
+            assert phase is None or phase.planned.min() >= 0.0
+            policy.observe(decision, loss=float(decision.index != 0))
+
+
+COUNTED = {0: (8, 1000, 300), 1: (8, 2000, 400)}
+"""What a phase came to: those who met an arm, their losses and squares."""
+
+
+@pytest.mark.parametrize(
+    "wrong", [(8, 1000.567, 300), (8, 1000), (8, 1000, 300, 5)], ids=["part", "short", "long"]
+)
+def test_a_phase_counted_elsewhere_takes_whole_numbers_or_nothing(wrong: tuple[float, ...]) -> None:
+    policy = bd.PrivateBandit(2, 1.0, 1000, algorithm="phased")
+    number = policy.plan_phase().number
+    for sums in (COUNTED | {1: wrong}, COUNTED | {7: (8, 1000, 300)}):
+        with pytest.raises(bd.InputError, match="must be 3 whole numbers") as refused:
+            policy.observe_phase(number, sums)  # type: ignore[arg-type]
+        assert "1000" not in str(refused.value)
+    policy.observe_phase(number, COUNTED)
+    assert policy.state.rounds == 16

@@ -259,3 +259,10 @@ def test_the_guarantee_says_that_eligibility_is_public_from_then_on() -> None:
 def test_segments_take_eligible_arms() -> None:
     shops = bd.Segments(lambda country: bd.PrivateBandit(3, 1.0), ["de", "fr"])
     assert shops.decide(segment="de", eligible=[2]).index == 2
+
+
+def test_an_arm_that_was_added_may_be_the_only_eligible_one_of_an_open_phase() -> None:
+    policy = bd.PrivateBandit(2, 1.0, 1000, algorithm="phased", seed=1)
+    policy.decide()
+    policy.add_arm("new")
+    assert policy.decide(eligible=["new"]).arm == "new"

@@ -211,22 +211,26 @@ def _set_counts(
 def _draw_phase(state: PhasedState, lead: int, size: float, stream: Stream) -> None:
     """Draw which arms are in the phase, by their odds, and share what they leave.
 
-    One number decides for all (systematic sampling), so that their number is hardly random.
+    One number decides for all (systematic sampling), so that their number is hardly random. Where
+    a phase is too short for all of them, which the net rules out, the last ones are left out.
     """
     shares, planned = state.scratch_shares, state.planned
-    at = uniform(stream)
-    reached = 0.0
+    most = size - state.scratch_counts[lead]
     given = 0.0
     for i in range(shares.size):
-        planned[i] = 0.0
+        looked = i != lead and state.odds[i] == 1.0 and shares[i] == 0.0
+        planned[i] = state.scratch_counts[i] if looked else 0.0
+        given += planned[i]
+    at = uniform(stream)
+    reached = 0.0
+    for i in range(shares.size):
         if state.odds[i] < 1.0:
             reached += state.odds[i]
             if reached > at:
                 at += 1.0
-                planned[i] = state.scratch_counts[i]
-        elif shares[i] == 0.0 and i != lead:
-            planned[i] = state.scratch_counts[i]
-        given += planned[i]
+                if given + state.scratch_counts[i] <= most:
+                    planned[i] = state.scratch_counts[i]
+                    given += planned[i]
     left = size - given
     for i in range(shares.size):
         if i != lead and state.odds[i] == 1.0 and shares[i] > 0.0:
@@ -282,12 +286,13 @@ def _set_due(params: PhasedParams, state: PhasedState, lead: int, size: float) -
                     arm, longest = i, due
         if arm < 0 or longest < 1.0:
             return
-        count = rounds_to_tell(params, state, arm, lead, clear)
+        most, count = PROBING, rounds_to_tell(params, state, arm, lead, clear)
         if wanted[arm] > 0.0:
+            most = LOOKING
             count = min(wanted[arm], rounds_to_tell(params, state, arm, lead, CONFIRMED))
-        count = math.ceil(min(count, (LOOKING if wanted[arm] > 0.0 else PROBING) * size))
+        count = min(math.ceil(count), math.floor(most * size))
         wanted[arm] = 0.0
-        if count > budget:
+        if count > budget or count == 0:
             return
         counts[arm] = count
         state.odds[arm] = 1.0

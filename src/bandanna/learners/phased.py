@@ -91,7 +91,7 @@ class Phased(PhaseLearner):
     budget: float | None = None
     prior: Prior | None = None
     pilot: bool = False
-    premium: float = 0.18
+    premium: float = 0.15
     name: ClassVar[str] = "phased"
     watches: ClassVar[bool] = True
     starts: ClassVar[bool] = True

@@ -240,7 +240,7 @@ class Policy(Diagnostics):
             grid units, and each of the ``columns``.
         """
         with self._lock:
-            batch = count_phase(self._state, number, sums)
+            batch = count_phase(self._state, number, sums, len(self.columns))
             had = sum(count for count, *_ in sums.values())
             self._learn(batch)
             self._parts.runner.adjust_phase(batch.size, had)

@@ -411,7 +411,8 @@ class Runner:
         """Draw an arm where none of the eligible ones is left: by shares, or evenly."""
         arms = list(self._arms if among is None else among)
         arms = [arm for arm in arms if arm in self._arms] or list(self._arms)
-        weights = phase.planned[arms]
+        new = max(max(arms) + 1 - phase.planned.size, 0)  # added since the phase was planned
+        weights = np.pad(phase.planned, (0, new))[arms]
         whole = float(weights.sum())
         weights = weights / whole if whole > 0.0 else np.full(len(arms), 1.0 / len(arms))
         at = pick_once(weights, self._stream)

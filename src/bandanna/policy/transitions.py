@@ -250,16 +250,26 @@ def within_reach(drawn: Drawn, people: int, first: int) -> Drawn:
     return drawn._replace(size=min(drawn.size, max(first, people)))
 
 
-def count_phase(state: State, number: int, sums: Mapping[int, tuple[int, ...]]) -> Batch:
+def count_phase(
+    state: State, number: int, sums: Mapping[int, tuple[int, ...]], columns: int
+) -> Batch:
     """Count a phase whose losses were added up elsewhere; returns it, ready to be released.
 
-    Each arm has its count, its losses, and its columns in their order.
+    Each arm has its count, its losses, and its columns in their order. All are whole numbers: what
+    is beyond the grid would leave as it is.
     """
     batch = state.open.get(number)
     if batch is None or batch.phase is None or batch.losses or batch.slots is not None:
         raise DecisionError(f"phase {number} is not open, or is decided here.")
     if batch.elsewhere is not None:
         raise DecisionError(f"phase {number} has been counted before.")
+    arms = range(batch.phase.planned.size)
+    whole = all(isinstance(one, int) for row in sums.values() for one in row)
+    if not whole or any(arm not in arms or len(row) != 2 + columns for arm, row in sums.items()):
+        raise InputError(
+            f"sums of phase {number} must be {2 + columns} whole numbers for each arm that it has: "
+            "how many met it, their losses, and each further column."
+        )
     batch.elsewhere = {arm: count for arm, (count, *_) in sums.items() if count > 0}
     state.rounds += sum(batch.elsewhere.values())
     for arm, count in batch.elsewhere.items():
