@@ -15,7 +15,7 @@ import pytest
 import bandanna as bd
 from bandanna._core.grid import UNITS
 from bandanna.audits.policies import audit_policy
-from bandanna.policy.first_phase import FirstPhase
+from bandanna.policy.first_phase import FirstPhase, Value
 from bandanna.policy.parts import rounds_of_first
 from bandanna.privacy.bought import cut_words
 from bandanna.privacy.card import make_card
@@ -366,3 +366,7 @@ def test_an_interrupt_anywhere_turns_no_reward_into_a_loss() -> None:
         told = [one.mean for one in policy.state.totals.values()]
         assert told == pytest.approx([0.1] * len(told), abs=0.1)  # as a loss it would be 0.4
     assert line > 20
+
+
+def test_a_value_shows_nothing_of_what_came() -> None:
+    assert repr(Value(1, 123456, (789,), 0.5)) == "Value(arm=1, ...)"

@@ -41,6 +41,9 @@ class Value(NamedTuple):
     """None if nothing came: then the loss is the default one."""
     before: float
 
+    def __repr__(self) -> str:
+        return f"Value(arm={self.arm}, ...)"
+
 
 @dataclass(frozen=True)
 class FirstPhase:
