@@ -24,7 +24,7 @@ from bandanna.studies.contexts import CONTEXTUAL, ROUND_SECONDS, WITHOUT_PRIVACY
 from bandanna.studies.environments import Data, Source
 from bandanna.studies.schema import AXES, OWN, Setting, is_private
 
-RESULTS_VERSION = 11
+RESULTS_VERSION = 12
 """Raise this whenever the same settings would give other numbers, or the columns change."""
 
 PART_SECONDS = 10.0
